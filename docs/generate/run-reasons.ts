@@ -1,10 +1,11 @@
-import type { NotAcceptedCode, NotRunReason } from '../../src/inventory/core/key-state.ts';
+import type { NotRunReason } from '../../src/inventory/core/facts.ts';
+import type { NotAcceptedCode } from '../../src/inventory/core/memory.ts';
 import type { TriggerReason } from '../../src/inventory/core/triggers.ts';
 import type { CallFailureCode } from '../../src/inventory/ports.ts';
 import { code, page, table } from './markdown.ts';
 
-/** Why a run was started. LeaseOver is a reason of outcomes and of queued keys; a run after it has the reason Retry. */
-const triggerTexts: Readonly<Record<Exclude<TriggerReason, 'LeaseOver'>, readonly [example: string, text: string]>> = {
+/** Why a run was started. After LeaseOver, which is a reason of outcomes, a run has the reason Retry. */
+const triggerTexts: Readonly<Record<TriggerReason, readonly [example: string, text: string]>> = {
   Created: ['Created', 'The component has no run for this entry yet.'],
   ConfigChanged: [
     'ConfigChanged:/spec/components/network/config',
@@ -28,7 +29,7 @@ const triggerTexts: Readonly<Record<Exclude<TriggerReason, 'LeaseOver'>, readonl
     'The registration of the component was created or changed. A new registration has this reason on existing entries.',
   ],
   Interval: ['Interval', 'The interval of the registration passed, or the delay after NotReady or Failed.'],
-  Requeue: ['Requeue', '`requeueAfterSeconds` of the last outcome passed, or drawbridge recovered from an error.'],
+  Requeue: ['Requeue', '`requeueAfterSeconds` of the last outcome passed.'],
   Retry: ['Retry', 'The backoff after the last Retry passed, or the component had not accepted the call.'],
   Deleting: ['Deleting', 'The entry is being deleted.'],
 };

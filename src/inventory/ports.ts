@@ -3,7 +3,7 @@ import type { Outcome } from '../api/inventory/contract/outcome.ts';
 import type { RunExtension } from '../api/inventory/contract/report.ts';
 import type { ReconcileRequest } from '../api/inventory/contract/request.ts';
 import type { Subscribable } from '../engine/sources/from-subscription.ts';
-import type { Credential, NotAcceptedCode, RejectedReportCode } from './core/key-state.ts';
+import type { NotAcceptedCode, RejectedReportCode, RunToken } from './core/memory.ts';
 import type { RunRecord, StoredRecord } from './core/run-record.ts';
 import type { Entry, EntryRef } from './entry.ts';
 import type { ComponentKey } from './key.ts';
@@ -166,9 +166,7 @@ export interface TokenReader {
   ): Promise<{ readonly account: string; readonly credentialId: string } | undefined>;
 }
 
-export interface IssuedToken extends Credential {
-  readonly token: string;
-}
+export type IssuedToken = RunToken;
 
 /** Requests tokens, kept only in memory. Rejects like the client of kube/. */
 export interface TokenIssuer {

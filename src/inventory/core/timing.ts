@@ -1,7 +1,6 @@
 import type { OutcomeName } from '../../api/inventory/reconcile-run.ts';
 import { backoffMs, jittered } from '../../kit/backoff.ts';
 import type { Registration } from '../registration.ts';
-import type { RecentStart } from './key-state.ts';
 import { type RunRecord, wasNotAccepted } from './run-record.ts';
 import type { TriggerReason } from './triggers.ts';
 
@@ -16,6 +15,9 @@ export const unstoredShare = 0.1;
 /** Maximum assumed difference between this clock and the one that set an instant. */
 export const clockSlackMs = 300_000;
 export const tokenLifetimeMs = 600_000;
+
+/** Between runs of a component that misses changes of what it watches, before jitter. */
+export const unwatchedRunsMs = 300_000;
 
 const hourMs = 3_600_000;
 /** Before jitter. */
@@ -73,6 +75,11 @@ export const notAcceptedDelayMs = (retryAfterMs: number | undefined, random: Ran
 export function wakeReason(outcome: OutcomeName | undefined): TriggerReason {
   if (outcome === 'Retry') return 'Retry';
   return outcome === 'Progressing' ? 'Requeue' : 'Interval';
+}
+
+export interface RecentStart {
+  readonly digest: string;
+  readonly monotonicMs: number;
 }
 
 const windowMs = 600_000;

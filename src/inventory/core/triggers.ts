@@ -14,7 +14,7 @@ export type Lane = (typeof lanes)[keyof typeof lanes];
 /**
  * Reasons for a run, in records, logs, and requests; details after a colon:
  * `InputChanged:/status/outputs/network/vnetName`. Events have `whyText`.
- * docs/inventory/run-reasons.md lists all but `LeaseOver`.
+ * docs/inventory/run-reasons.md lists them.
  */
 export const triggerReasons = {
   created: 'Created',
@@ -31,8 +31,6 @@ export const triggerReasons = {
   requeue: 'Requeue',
   /** The last run ended with Retry, or its call was not accepted or not made. */
   retry: 'Retry',
-  /** The deadline may have passed. Only of queued keys; the next run has Retry. */
-  leaseOver: 'LeaseOver',
   deleting: 'Deleting',
 } as const;
 
@@ -59,7 +57,6 @@ const laneByReason: Readonly<Record<TriggerReason, Lane>> = {
   Interval: lanes.time,
   Requeue: lanes.time,
   Retry: lanes.time,
-  LeaseOver: lanes.time,
 };
 
 export function trigger(reason: TriggerReason, options: Partial<Omit<Trigger, 'reason'>> = {}): Trigger {
@@ -92,7 +89,6 @@ const words: Readonly<Record<TriggerReason, (detail: string | undefined) => stri
   Interval: () => 'interval passed',
   Requeue: () => 'requeue',
   Retry: () => 'retry',
-  LeaseOver: () => 'deadline passed',
   Deleting: () => 'entry is being deleted',
 };
 
@@ -151,3 +147,12 @@ const isKeptFirst = ({ reason }: Trigger): boolean =>
   reason === 'Remote' || reason === 'Forced' || reason === 'Deleting';
 
 const sameReason = (a: Trigger, b: Trigger): boolean => reasonText(a) === reasonText(b);
+
+/** Whether a change started nothing: the time had come. */
+export const isTimer = ({ reason }: Trigger): boolean => timerReasons.has(reason);
+
+const timerReasons: ReadonlySet<string> = new Set([
+  triggerReasons.interval,
+  triggerReasons.requeue,
+  triggerReasons.retry,
+]);

@@ -1,6 +1,6 @@
 import { backoffMs } from '../../kit/backoff.ts';
 import type { Cancel, Clock } from '../../kit/clock.ts';
-import type { EndpointProblem } from '../core/key-state.ts';
+import type { EndpointProblem } from '../core/memory.ts';
 
 export interface OpenedBreaker extends EndpointProblem {
   readonly atMs: number;

@@ -2,11 +2,11 @@ import { isDeepStrictEqual } from 'node:util';
 import { forceAnnotation, kubeconfigOutput } from '../../api/inventory/names.ts';
 import { isPointer, isWithin, type JsonPointer, pointerOf, valueAt } from '../../kit/json-pointer.ts';
 import { sameJson } from '../../kit/json-value.ts';
+import { mayRun } from '../core/facts.ts';
 import type { RunRecord } from '../core/run-record.ts';
-import { type Lane, type Trigger, trigger, triggerReasons } from '../core/triggers.ts';
+import { type Trigger, trigger, triggerReasons } from '../core/triggers.ts';
 import type { Entry } from '../entry.ts';
 import type { Registration } from '../registration.ts';
-import { isApplicable, mayRun } from './entry-snapshot.ts';
 
 export const isContentChanged = (before: Entry, after: Entry): boolean => !sameJson(before.content, after.content);
 
@@ -94,18 +94,4 @@ function changedField(before: Entry, after: Entry): string | undefined {
   if (before.suspended !== after.suspended) return '/spec/suspend';
   if (!isDeepStrictEqual(before.annotations, after.annotations)) return '/metadata/annotations';
   return isDeepStrictEqual(before.labels, after.labels) ? undefined : '/metadata/labels';
-}
-
-/**
- * A trigger without an earlier version: at startup, for a new entry, and at each resync. None for a
- * component without a record that does not apply, or whose entry is being deleted.
- */
-export function syncTrigger(
-  entry: Entry,
-  registration: Registration,
-  isRecorded: boolean,
-  lane: Lane,
-): Trigger | undefined {
-  if (!isRecorded && (entry.deleting || !isApplicable(entry, registration))) return undefined;
-  return trigger(isRecorded ? triggerReasons.inputChanged : triggerReasons.created, { lane });
 }

@@ -3,33 +3,27 @@ import { type ConditionUpdate, mergeConditions } from '../../api/conditions.ts';
 import type { ComponentState, ComponentStatus } from '../../api/inventory/cluster-inventory.ts';
 import { describeState } from '../../api/inventory/describe-state.ts';
 import { maxColumnText } from '../../api/inventory/fields.ts';
-import { abandonAnnotation, entryConditions, maxEntryBytes } from '../../api/inventory/names.ts';
+import { entryConditions, maxEntryBytes } from '../../api/inventory/names.ts';
 import type { Condition } from '../../api/object.ts';
 import { type Clock, formatTime } from '../../kit/clock.ts';
 import { quote } from '../../kit/errors.ts';
 import { shorten } from '../../kit/shorten.ts';
-import { type EndpointProblem, type Inputs, type KeyState, type KeyStatus, plainStatus } from '../core/key-state.ts';
-import { type LastOutcome, wasNotAccepted } from '../core/run-record.ts';
-import {
-  abandonHint,
-  isOutdatedReason,
-  lastOutcomeText,
-  stateWithoutRun,
-  suspendedDetail,
-} from '../core/steps/transition.ts';
-import { abandonmentText, type Entry, hasUnrecordedAbandonment } from '../entry.ts';
-import { keyText } from '../key.ts';
+import type { EndpointProblem } from '../core/memory.ts';
+import { type KeyStatus, notRegisteredStatus, plainStatus, selectorMismatch, statusOf } from '../core/status.ts';
+import type { Entry } from '../entry.ts';
+import { type ComponentKey, keyText } from '../key.ts';
 import type { RunStore } from '../ports.ts';
-import type { Registration } from '../registration.ts';
-import { mayRun } from './entry-snapshot.ts';
-import type { KeyLoops } from './key-loop.ts';
+import type { FactsReader } from './facts-reader.ts';
+import { KeyMemory, type Memories } from './memories.ts';
 import type { RegistrationLister } from './registrations.ts';
+import { internalError } from './run-reporter.ts';
 
 interface EntryStatusDeps {
   readonly registrations: RegistrationLister;
   readonly runs: RunStore;
-  /** Undefined until this replica leads and all keys have their first events. */
-  readonly loops: () => KeyLoops | undefined;
+  /** Undefined until this replica leads. */
+  readonly memories: () => Memories | undefined;
+  readonly facts: Pick<FactsReader, 'read'>;
   readonly clock: Clock;
   /** The failed call that opened the circuit breaker; undefined unless it is open. */
   readonly endpointProblem: (component: string) => EndpointProblem | undefined;
@@ -89,31 +83,15 @@ export class EntryStatus {
   }
 
   #statuses(entry: Entry): KeyStatuses {
-    const { registrations, runs, loops } = this.#deps;
+    const { registrations, runs, memories } = this.#deps;
     const statuses = new Map<string, KeyStatus>();
-    for (const registration of registrations.all()) {
+    for (const { name } of registrations.all()) {
       if (statuses.size >= maxComponentStatuses) return statuses;
-      const key = { entryUid: entry.ref.uid, component: registration.name };
-      const loop = loops()?.get(keyText(key));
-      const state = loop?.state;
-      const record = runs.find(key)?.record;
-      const isRecorded = record !== undefined;
+      const key = { entryUid: entry.ref.uid, component: name };
       // Without a record, nothing is left to tear down. If its removal fails, the record stays.
-      if (entry.deleting && !isRecorded) continue;
-      const stored = statusFromEntry(entry, registration.name);
-      const known = state?.status ?? (isRecorded ? stored : undefined);
-      const problem = state && isWaiting(state) && this.#deps.endpointProblem(registration.name);
-      const status = problem ? withEndpointProblem(known, problem, entry, registration.name) : known;
-      const refused = registrations.problem(registration.name) !== undefined;
-      const fallback = (): KeyStatus => idleStatus(mayRun(entry, registration, { refused, recorded: isRecorded }));
-      const startProblem = loop?.startProblem && ({ state: 'Retrying', ...loop.startProblem } as const);
-      const shown = withObservedInputs({ ...(status ?? fallback()), ...startProblem }, entry, registration.name);
-      const explained = withSuspendedTeardown(withCause(shown, entry, registration), entry, record?.lastOutcome);
-      // A stored message, possibly of an earlier leader, has the notice already.
-      const isStored = stored !== undefined && known === stored && explained.message === stored.message;
-      statuses.set(registration.name, isStored ? explained : withAbandonment(explained, entry, registration.name));
+      if (!entry.deleting || runs.find(key)) statuses.set(name, this.#status(entry, key));
     }
-    for (const { key } of loops()?.ofEntry(entry.ref.uid) ?? []) {
+    for (const { key } of memories()?.ofEntry(entry.ref.uid) ?? []) {
       if (registrations.get(key.component) || !runs.find(key) || statuses.size >= maxComponentStatuses) continue;
       statuses.set(key.component, notRegisteredStatus(entry, key.component));
     }
@@ -126,106 +104,15 @@ export class EntryStatus {
     }
     return statuses;
   }
-}
 
-/** Of a component whose key has reported none. */
-function idleStatus(mayRun: Inputs['mayRun']): KeyStatus {
-  if (mayRun.may !== 'no') return plainStatus('Progressing', 'Pending');
-  return mayRun.why === 'Suspended'
-    ? plainStatus('Suspended', 'Suspended', suspendedDetail(undefined).message)
-    : plainStatus(stateWithoutRun[mayRun.why], mayRun.why);
-}
-
-/** Whether the key waits for its run, or has one, possibly a probe. */
-const isWaiting = ({ phase, stored }: KeyState): boolean =>
-  phase === 'queued' || phase === 'starting' || phase === 'running' || stored?.record.heldBy === 'Unreachable';
-
-/**
- * The endpoint of a waiting run accepts no calls, possibly those for other entries. If a probe for
- * this entry fails, the text stays: an outage costs the entry one write.
- */
-function withEndpointProblem(
-  status: KeyStatus | undefined,
-  { code, message: found }: EndpointProblem,
-  entry: Entry,
-  component: string,
-): KeyStatus | undefined {
-  if (!status) return undefined;
-  const remedy = status.state === 'Deleting' ? `; ${abandonHint(component)}` : '';
-  const message = `the endpoint accepts no calls: ${found}; see: kubectl get componentreconciler ${component} -o wide${remedy}`;
-  const isKnown = statusFromEntry(entry, component)?.message === message;
-  if (wasNotAccepted(status.reason) ? !isKnown : !isOutdatedByOutage(status)) return status;
-  return { ...status, state: status.state === 'Deleting' ? 'Deleting' : 'Retrying', reason: code, message };
-}
-
-/** It only says that a run follows, or why the last one failed. */
-function isOutdatedByOutage({ state, reason }: KeyStatus): boolean {
-  if (state === 'Progressing') return reason === 'Pending' || isOutdatedReason(reason);
-  if (state === 'Deleting') return !teardownOutcomes.has(reason);
-  return state === 'Retrying';
-}
-
-/** Reasons of Deleting that say what the component waits for, or that it gave up. */
-const teardownOutcomes: ReadonlySet<string | undefined> = new Set(['Failed', 'NotReady', 'Progressing', 'Running']);
-
-/** Says why a component does not apply, or is disabled. */
-function withCause(status: KeyStatus, { mode }: Entry, { modes, name }: Registration): KeyStatus {
-  if (status.reason === 'Disabled')
-    return { ...status, message: `spec.components.${name}.enabled is false; set it to true to run the component` };
-  if (status.reason !== 'NotApplicable') return status;
-  return { ...status, message: modes.includes(mode) ? selectorMismatch : `runs only in mode ${modes.join(', ')}` };
-}
-
-const selectorMismatch = 'its selector does not match the labels of the entry';
-
-/** Says that the suspension keeps the teardown from starting. */
-function withSuspendedTeardown(
-  status: KeyStatus,
-  { deleting, suspended }: Entry,
-  last: LastOutcome | undefined,
-): KeyStatus {
-  const waits = status.state === 'Done' || status.reason === 'Suspended';
-  if (!deleting || !suspended || !waits) return status;
-  const found = 'the entry is being deleted, but spec.suspend is true: the server starts no teardown';
-  const remedy = 'set it to false to tear the component down';
-  const why = last && last.outcome !== 'Done' ? `; ${lastOutcomeText(last)}` : '';
-  return { ...status, state: 'Suspended', reason: 'Suspended', message: `${found}; ${remedy}${why}` };
-}
-
-/** A call that was not accepted observed no inputs, so the entry's `observedInputs` stays. */
-function withObservedInputs(status: KeyStatus, entry: Entry, component: string): KeyStatus {
-  if (!wasNotAccepted(status.reason)) return status;
-  return { ...status, observedInputs: statusFromEntry(entry, component)?.observedInputs };
-}
-
-/** Names who abandoned the component, or says why its abandon annotation has no effect. */
-function withAbandonment(status: KeyStatus, entry: Entry, component: string): KeyStatus {
-  if (status.reason === 'Abandoned') return { ...status, message: abandonmentText(entry, component) };
-  if (!hasUnrecordedAbandonment(entry, component)) return status;
-  const notice = `annotation ${abandonAnnotation(component)} has no effect, because the webhook recorded no user for it; set another reason`;
-  return { ...status, message: status.message ? `${notice}; ${status.message}` : notice };
-}
-
-function notRegisteredStatus(entry: Entry, component: string): KeyStatus {
-  const message = `component ${component} is not registered; register it again or, to leave what it created, abandon it: annotate the entry with ${abandonAnnotation(component)}=REASON`;
-  return entry.deleting
-    ? plainStatus('Deleting', 'NotRegistered', message)
-    : plainStatus('NotApplicable', 'NotRegistered', message);
-}
-
-/** An earlier leader may have written it. */
-function statusFromEntry(entry: Entry, component: string): KeyStatus | undefined {
-  const found = entry.components.find(({ name }) => name === component);
-  return (
-    found && {
-      state: found.state,
-      reason: found.reason,
-      message: found.message,
-      missing: found.missing ?? [],
-      observedInputs: found.observedInputs,
-      livelock: undefined,
-    }
-  );
+  #status(entry: Entry, key: ComponentKey): KeyStatus {
+    const { memories, facts, endpointProblem } = this.#deps;
+    const memory = memories()?.get(keyText(key)) ?? new KeyMemory(key);
+    // Its inputs may be what cannot be read.
+    if (memory.problem?.reason === internalError) return { ...plainStatus('Failed', internalError), ...memory.problem };
+    const known = facts.read(memory, entry);
+    return known ? statusOf(known, endpointProblem(key.component)) : plainStatus('Progressing', 'Pending');
+  }
 }
 
 const sorted = (statuses: readonly ComponentStatus[]): ComponentStatus[] =>

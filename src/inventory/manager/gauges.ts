@@ -1,18 +1,18 @@
 import { type Clock, parseTime } from '../../kit/clock.ts';
 import type { Metrics } from '../../observe/metrics.ts';
-import type { KeyState } from '../core/key-state.ts';
 import type { LastOutcome } from '../core/run-record.ts';
 import type { Entry } from '../entry.ts';
-import type { InventoryStore } from '../ports.ts';
+import type { InventoryStore, RunStore } from '../ports.ts';
 import type { Breakers } from './breakers.ts';
-import type { KeyLoop, KeyLoops } from './key-loop.ts';
+import type { KeyMemory, Memories } from './memories.ts';
 import { laneName, laneNames } from './metrics.ts';
 import type { RegistrationLister } from './registrations.ts';
 
 interface GaugesDeps {
   readonly entries: InventoryStore;
   /** Undefined while this replica does not lead; the gauges of keys are then 0 or absent. */
-  readonly loops: () => KeyLoops | undefined;
+  readonly memories: () => Memories | undefined;
+  readonly runs: Pick<RunStore, 'find'>;
   readonly registrations: RegistrationLister;
   readonly breakers: Breakers;
   readonly clock: Clock;
@@ -24,14 +24,13 @@ type Collect = Parameters<Metrics['collected']>[1];
 
 /** Registers the gauges that are computed at each scrape. */
 export function registerInventoryGauges(metrics: Metrics, deps: GaugesDeps): void {
-  const { entries, loops, breakers, clock, watchAgeMs } = deps;
-  const all = (): Iterable<KeyLoop> => loops()?.all() ?? [];
+  const { entries, memories, runs, breakers, clock, watchAgeMs } = deps;
+  const all = (): Iterable<KeyMemory> => memories()?.all() ?? [];
   const waits = (): readonly Wait[] => {
     const now = clock.monotonic();
-    return [...all()].flatMap(({ state, lane }) => {
-      const dueAt = dueAtOf(state);
-      return dueAt <= now ? [{ lane, ms: now - dueAt }] : [];
-    });
+    return [...all()].flatMap(({ dueAt = Number.POSITIVE_INFINITY, lane }) =>
+      dueAt <= now ? [{ lane, ms: now - dueAt }] : [],
+    );
   };
   const gauge = (name: string, help: string, labels: readonly string[], collect: Collect) =>
     metrics.collected({ name, help, labels }, collect);
@@ -57,8 +56,8 @@ export function registerInventoryGauges(metrics: Metrics, deps: GaugesDeps): voi
     ['component'],
     (set) => {
       const attempts = new Map<string, number>();
-      for (const { key, state } of all()) {
-        attempts.set(key.component, (attempts.get(key.component) ?? 0) + (state.stored?.record.attempt ?? 0));
+      for (const { key } of all()) {
+        attempts.set(key.component, (attempts.get(key.component) ?? 0) + (runs.find(key)?.record.attempt ?? 0));
       }
       for (const [component, count] of attempts) set({ component }, count);
     },
@@ -88,13 +87,6 @@ interface Wait {
   readonly ms: number;
 }
 
-/** Monotonic milliseconds; Infinity during a run, and if none follows. */
-function dueAtOf({ phase, pending, wake }: KeyState): number {
-  if (phase !== 'queued' && phase !== 'idle') return Number.POSITIVE_INFINITY;
-  const pendingAt = phase === 'queued' ? pending?.dueAt : undefined;
-  return Math.min(pendingAt ?? Number.POSITIVE_INFINITY, wake?.at ?? Number.POSITIVE_INFINITY);
-}
-
 function largest(entries: Iterable<Entry>): number {
   let most = 0;
   for (const { bytes } of entries) most = Math.max(most, bytes);
@@ -105,11 +97,11 @@ function largest(entries: Iterable<Entry>): number {
 const otherPaths = 'other';
 
 /** Entries that have waited long enough for an alert, by component and path. */
-function waitingEntries(loops: Iterable<KeyLoop>, { entries, registrations, clock }: GaugesDeps) {
+function waitingEntries(memories: Iterable<KeyMemory>, { entries, runs, registrations, clock }: GaugesDeps) {
   const readPaths = new Set<string>([...registrations.all()].flatMap(({ reads }) => reads));
   const counts = new Map<string, { component: string; path: string; entries: number }>();
-  for (const { key, state } of loops) {
-    const last = state.stored?.record.lastOutcome;
+  for (const { key } of memories) {
+    const last = runs.find(key)?.record.lastOutcome;
     if (last?.outcome !== 'NotReady') continue;
     const alertAfterMs = registrations.get(key.component)?.notReadyAlertAfterMs ?? 0;
     const sinceMs = waitsSinceMs(entries.find(key.entryUid), key.component, last);

@@ -1,48 +1,93 @@
+import { setMaxListeners } from 'node:events';
+import type { Journal } from '../../audit/journal.ts';
 import { Controller } from '../../engine/controller.ts';
-import { done } from '../../engine/result.ts';
 import { fromSubscription, type Subscribable } from '../../engine/sources/from-subscription.ts';
 import { hintSource } from '../../engine/sources/hint.ts';
 import type { Runnable } from '../../engine/supervisor.ts';
+import type { Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import { aborted } from '../../kit/promises.ts';
 import type { Client } from '../../kube/client.ts';
+import type { EventRecorder } from '../../kube/event-recorder.ts';
 import { WriteThroughCache } from '../../kube/write-through-cache.ts';
+import type { Log } from '../../observe/log.ts';
 import type { Metrics } from '../../observe/metrics.ts';
 import { lanes } from '../core/triggers.ts';
 import type { Entry } from '../entry.ts';
-import type { AuthorizationProof, EntryChange, ReportSink } from '../ports.ts';
+import type {
+  AuthorizationProof,
+  ComponentClient,
+  EntryAccess,
+  EntryChange,
+  InventoryStore,
+  RemoteWatcher,
+  ReportSink,
+  RunStore,
+  TokenIssuer,
+} from '../ports.ts';
 import { AbandonmentReporter } from './abandonments.ts';
 import { Breakers } from './breakers.ts';
-import { EntryReconciler, WatchFallback } from './entry-reconciler.ts';
+import type { Addresses } from './component-request.ts';
+import { EntryReconciler } from './entry-reconciler.ts';
 import { EntryStatus } from './entry-status.ts';
+import { FactsReader } from './facts-reader.ts';
 import { registerInventoryGauges } from './gauges.ts';
-import type { KeyLoops } from './key-loop.ts';
-import { type LeaderDeps, type LeaderState, startLeading } from './leader-state.ts';
 import { Limits } from './limits.ts';
+import { Memories } from './memories.ts';
 import { type InventoryMetrics, inventoryMetrics } from './metrics.ts';
-import { type RegistrationChange, RegistrationReconciler } from './registrations.ts';
+import { OutputWriter } from './output-writer.ts';
+import { type RegistrationChange, RegistrationReconciler, type Registrations } from './registrations.ts';
+import { ReportHandler } from './report-handler.ts';
+import { RunReconciler } from './run-reconciler.ts';
+import { RunReporter } from './run-reporter.ts';
+import { RunSource } from './run-source.ts';
 
-interface InventoryManagerDeps extends LeaderDeps {
+interface InventoryManagerDeps extends Addresses {
+  readonly entries: InventoryStore;
+  readonly runs: RunStore;
+  readonly registrations: Registrations;
+  readonly components: ComponentClient;
+  readonly tokens: TokenIssuer;
+  readonly access: EntryAccess;
+  readonly remote: RemoteWatcher;
   readonly authorization: AuthorizationProof;
   readonly client: Client;
+  readonly journal: Journal;
+  readonly events: EventRecorder;
+  readonly clock: Clock;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  readonly log: Log;
   readonly metrics: Metrics;
+  /** Named by the journal if the user who abandoned a component is unknown. */
+  readonly account: string;
   readonly watchAgeMs: () => number;
 }
 
-/** Concurrent reconciles of keys. Each lasts until its call is answered and handled. */
+/** Concurrent reconciles of keys. */
 const workers = 256;
 /** Of these, not for keys in the lane `time`. */
 const reservedWorkers = 64;
 const entryWorkers = 32;
+/** Of a key after a failed step. */
+const backoff = { baseMs: 200, capMs: 30_000 };
 /** Runs after a registration changed are spread: 30 ms per key, at most five minutes. */
 const spread = { maxMs: 300_000, perKeyMs: 30 };
+
+/** What exists only while this replica leads. */
+interface Leader {
+  readonly memories: Memories;
+  readonly reconciler: RunReconciler;
+  readonly source: RunSource;
+  readonly reports: ReportHandler;
+}
 
 /**
  * Runs the components of each entry when their inputs change, at intervals, and for retries: one
  * run at a time for each key, a component of an entry.
- *   watches ─▶ KeyEventSource ─┐
- *   reports ─▶ ReportHandler ──┼─▶ KeyLoop ─▶ step ─▶ record, call, outputs, status
- *   queue ───▶ Limits ─────────┘
+ *   watches ─▶ RunSource ─▶ queue ─▶ RunReconciler ─▶ plan ─▶ record, call, outputs
+ *   reports ─▶ ReportHandler ─────────────┘
+ *   entries ─▶ EntryReconciler ─▶ finalizer, access, watches, status
  */
 export class InventoryManager {
   readonly #deps: InventoryManagerDeps;
@@ -55,15 +100,17 @@ export class InventoryManager {
   readonly #breakers: Breakers;
   /** As the watch, or a later write or live read of this process, returned them. */
   readonly #latestEntries: WriteThroughCache<Entry>;
+  readonly #facts: FactsReader;
   readonly #entryReconciler: EntryReconciler;
   readonly #abandonments: AbandonmentReporter;
   readonly #metrics: InventoryMetrics;
-  #leader: LeaderState | undefined;
-  #runController: Controller | undefined;
+  /** From the start of the controller of runs; `#leads` once all keys are known. */
+  #leader: Leader | undefined;
+  #leads = false;
 
   constructor(deps: InventoryManagerDeps) {
     this.#deps = deps;
-    const { entries, runs, registrations, clock, access, remote, authorization } = deps;
+    const { entries, runs, registrations, clock, access, remote, authorization, watchAgeMs } = deps;
     this.#latestEntries = new WriteThroughCache({
       watched: (uid) => entries.find(uid),
       uidOf: ({ ref }) => ref.uid,
@@ -71,6 +118,7 @@ export class InventoryManager {
       trustMs: Number.POSITIVE_INFINITY,
       clock,
     });
+    this.#facts = new FactsReader({ ...deps, onForeignWrite: (uid) => void this.#statusHints.hint(uid) });
     this.#metrics = inventoryMetrics(deps.metrics);
     this.#abandonments = new AbandonmentReporter(deps);
     this.#breakers = new Breakers({
@@ -88,15 +136,16 @@ export class InventoryManager {
       authorizationProved: () => authorization.proved,
       isPrepared: (uid) => this.#entryReconciler.isPrepared(uid),
       breakerAdmits: (component) => this.#breakers.admit(component),
-      onUnreachable: (text) => this.#leader?.loops.get(text)?.endpointUnavailable(),
-      laneOf: (text) => this.#leader?.loops.get(text)?.lane,
-      wake: (keys) => this.#runController?.wake(keys),
+      onUnreachable: (text) => this.#leader?.reconciler.unreachable(text),
+      laneOf: (text) => this.#leader?.memories.get(text)?.lane,
+      wake: (keys = []) => this.#enqueueRuns(keys),
     });
-    const loops = (): KeyLoops | undefined => this.#leader?.loops;
+    const memories = (): Memories | undefined => (this.#leads ? this.#leader?.memories : undefined);
     const status = new EntryStatus({
       registrations,
       runs,
-      loops,
+      memories,
+      facts: this.#facts,
       clock,
       endpointProblem: (component) => this.#breakers.problem(component),
       remoteProblem: (uid) => (this.#entryReconciler.isWatching(uid) ? remote.problem(uid) : null),
@@ -110,20 +159,14 @@ export class InventoryManager {
       status,
       abandonments: this.#abandonments,
       latestEntries: this.#latestEntries,
-      watchFallback: new WatchFallback({
-        loops,
-        trigger: (key, trigger) => this.#leader?.eventSource.trigger(key, trigger),
-        clock,
-        random: deps.random,
-      }),
-      loops,
+      memories,
       clock,
       onPrepared: (uid) => this.#limits.entryChanged(uid),
     });
-    const { watchAgeMs } = deps;
     registerInventoryGauges(deps.metrics, {
       entries,
-      loops,
+      memories,
+      runs,
       registrations,
       breakers: this.#breakers,
       clock,
@@ -135,15 +178,15 @@ export class InventoryManager {
   controllers(): Runnable[] {
     return [
       { name: 'inventory-fence', run: (signal, onSynced) => this.#prove(signal, onSynced) },
-      { name: 'inventory-runs', run: (signal, onSynced) => this.#runKeys(signal, onSynced) },
+      { name: 'inventory-runs', run: (signal, onSynced) => this.#run(signal, onSynced) },
       this.#entryController(),
       this.#registrationController(),
     ];
   }
 
-  /** Whether this replica leads and accepts reports: after all keys have their first events. */
+  /** Whether this replica leads and accepts reports: after all keys are known. */
   get leads(): boolean {
-    return this.#leader !== undefined;
+    return this.#leads;
   }
 
   relisted(): void {
@@ -153,7 +196,7 @@ export class InventoryManager {
   /** Only the leader accepts reports. */
   readonly reports: ReportSink = {
     report: async (run, credentialId, body) =>
-      (await this.#leader?.reports.report(run, credentialId, body)) ?? {
+      (this.#leads ? await this.#leader?.reports.report(run, credentialId, body) : undefined) ?? {
         status: 503,
         code: 'NotLeading',
         message: 'this replica is not the leader; only the leader accepts reports; report again',
@@ -165,75 +208,94 @@ export class InventoryManager {
   async #prove(signal: AbortSignal, onSynced: () => void): Promise<void> {
     onSynced();
     await this.#deps.authorization.prove(signal);
-    this.#runController?.wake();
+    this.#enqueueRuns([...(this.#leader?.memories.all() ?? [])].map(({ text }) => text));
     await aborted(signal);
   }
 
-  async #runKeys(signal: AbortSignal, onSynced: () => void): Promise<void> {
+  async #run(signal: AbortSignal, onSynced: () => void): Promise<void> {
     const { registrations, log, metrics, clock, random } = this.#deps;
     this.#limits.clear();
     this.#breakers.clear();
-    const leader = startLeading(
-      this.#deps,
-      {
-        limits: this.#limits,
-        breakers: this.#breakers,
-        abandonments: this.#abandonments,
-        latestEntries: this.#latestEntries,
-        metrics: this.#metrics,
-        queue: this.#queue,
-        statusHints: this.#statusHints,
-      },
-      signal,
-    );
+    const leader = this.#startLeading(signal);
+    this.#leader = leader;
     const controller = new Controller({
       name: 'inventory-runs',
-      sources: [this.#queue, leader.eventSource],
-      reconciler: { reconcile: (text) => this.#reconcileKey(leader, text) },
+      sources: [this.#queue, leader.source],
+      reconciler: leader.reconciler,
       lanes: Object.keys(lanes).length,
-      admit: (text) => this.#limits.admit(text),
       workers,
       reservedForUrgentLanes: reservedWorkers,
+      backoff,
       clock,
       random,
       log,
       metrics: metrics.controller('inventory-runs'),
     });
-    this.#runController = controller;
     const stop = registrations.onChange((changes) => this.#registrationsChanged(leader, changes, signal));
     try {
       await controller.run(signal, () => {
-        // Not earlier: an entry whose keys have no event would seem to have no components.
-        this.#leader = leader;
+        // Not earlier: an entry whose keys are unknown would seem to have no components.
+        this.#leads = true;
         this.#enqueueAllEntries();
         onSynced();
       });
     } finally {
       stop();
+      this.#leads = false;
       this.#leader = undefined;
-      this.#runController = undefined;
       this.#entryReconciler.clear();
     }
   }
 
-  async #reconcileKey({ loops }: LeaderState, text: string) {
-    const loop = loops.get(text);
-    if (loop) await loop.reconcile();
-    else this.#limits.release(text);
-    return done;
+  /** Its parts start no write after `signal` aborts. */
+  #startLeading(signal: AbortSignal): Leader {
+    const { entries, runs, registrations, access, events, log, clock, tokens } = this.#deps;
+    const latestEntries = this.#latestEntries;
+    // Every call and write adds a listener; Node.js would warn about more than ten.
+    setMaxListeners(0, signal);
+    const memories = new Memories();
+    const onStatusChange = (uid: string): void => void this.#statusHints.hint(uid);
+    const reconciler = new RunReconciler({
+      ...this.#deps,
+      signal,
+      memories,
+      facts: this.#facts,
+      limits: this.#limits,
+      breakers: this.#breakers,
+      outputWriter: new OutputWriter({ entries, runs, access, registrations, latestEntries }),
+      reporter: new RunReporter({ onStatusChange, metrics: this.#metrics, events, log }),
+      addresses: this.#deps,
+      queue: this.#queue,
+      onRetired: (key, entry, { abandoned }) => {
+        onStatusChange(key.entryUid);
+        if (abandoned) this.#abandonments.report(entry, key.component);
+      },
+    });
+    return {
+      memories,
+      reconciler,
+      source: new RunSource({ ...this.#deps, memories, reconciler, metrics: this.#metrics, onStatusChange }),
+      reports: new ReportHandler({
+        memories,
+        reconciler,
+        facts: this.#facts,
+        runs,
+        tokens,
+        enqueue: (text) => this.#enqueueRuns([text]),
+        clock,
+        signal,
+        log,
+      }),
+    };
   }
 
-  #registrationsChanged(
-    { eventSource }: LeaderState,
-    changes: readonly RegistrationChange[],
-    signal: AbortSignal,
-  ): void {
-    const { registrations, random, log } = this.#deps;
+  #registrationsChanged({ source }: Leader, changes: readonly RegistrationChange[], signal: AbortSignal): void {
+    const { registrations, log } = this.#deps;
     this.#breakers.forgetUnregistered((component) => registrations.get(component) !== undefined);
     for (const { registration, isNewEndpoint } of changes) {
       if (isNewEndpoint) this.#breakers.forget(registration.name);
       const withinMs = (keys: number): number => Math.min(spread.maxMs, keys * spread.perKeyMs);
-      eventSource.registrationChanged(registration, withinMs, random, signal).catch((error: unknown) => {
+      source.registrationChanged(registration, withinMs, signal).catch((error: unknown) => {
         if (!signal.aborted)
           log.error('failed to trigger all runs after a registration change', {
             component: registration.name,
@@ -247,10 +309,15 @@ export class InventoryManager {
     this.#enqueueAllEntries();
   }
 
+  #enqueueRuns(keys: Iterable<string>): void {
+    for (const text of keys)
+      this.#queue.hint(text, 'slot', { lane: this.#leader?.memories.get(text)?.lane ?? lanes.time });
+  }
+
   /** Their status says whether the endpoint of the component accepts calls. */
   #enqueueWaitingEntries(component: string): void {
-    for (const { key, state } of this.#leader?.loops.all() ?? [])
-      if (key.component === component && state.phase === 'queued') this.#statusHints.hint(key.entryUid);
+    for (const { key, pending } of this.#leader?.memories.all() ?? [])
+      if (key.component === component && pending) this.#statusHints.hint(key.entryUid);
   }
 
   #enqueueAllEntries(): void {

@@ -32,6 +32,8 @@ export class Limits {
   readonly #ofEntry = new Map<string, number>();
   /** By the component or entry for which they wait, then by lane. */
   readonly #waiting = new Map<string, Set<string>[]>();
+  /** Woken one by one for a free slot, or as a probe, which they take or pass on. */
+  readonly #woken = new Set<string>();
 
   constructor(deps: LimitsDeps) {
     this.#deps = deps;
@@ -39,6 +41,7 @@ export class Limits {
 
   /** Takes a slot if the key may run; the caller releases it. A dropped key needs none. */
   admit(text: string): boolean {
+    this.#woken.delete(text);
     if (this.#slots.has(text)) return true;
     const key = parseKey(text);
     const lane = this.#deps.laneOf(text);
@@ -69,10 +72,14 @@ export class Limits {
     if (!this.#slots.has(keyText(key))) this.#acquire(keyText(key), key);
   }
 
-  /** Re-admits one waiting key of the component, and all of the entry. */
+  /** The key needs no slot now. Wakes one waiting key of the component, and all of the entry. */
   release(text: string): void {
+    const isWoken = this.#woken.delete(text);
     const key = this.#slots.get(text);
-    if (!key) return;
+    if (!key) {
+      if (isWoken) this.#wakeNext(parseKey(text)?.component ?? '');
+      return;
+    }
     this.#slots.delete(text);
     addToCount(this.#ofComponent, key.component, -1);
     addToCount(this.#ofEntry, key.entryUid, -1);
@@ -106,7 +113,7 @@ export class Limits {
   }
 
   clear(): void {
-    for (const map of [this.#slots, this.#ofComponent, this.#ofEntry, this.#waiting]) map.clear();
+    for (const all of [this.#slots, this.#ofComponent, this.#ofEntry, this.#waiting, this.#woken]) all.clear();
   }
 
   #maxConcurrent(component: string): number {
@@ -136,6 +143,7 @@ export class Limits {
     for (const lane of this.#waiting.get(component) ?? []) {
       for (const text of lane) {
         lane.delete(text);
+        this.#woken.add(text);
         this.#deps.wake([text]);
         return;
       }

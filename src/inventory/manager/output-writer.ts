@@ -1,31 +1,24 @@
-import type { Outcome } from '../../api/inventory/contract/outcome.ts';
 import { describe } from '../../kit/errors.ts';
 import { type JsonPointer, overlap, pointerOf, pointerSegments } from '../../kit/json-pointer.ts';
 import { isRecord, sameJson } from '../../kit/json-value.ts';
 import { KeyMutex } from '../../kit/key-mutex.ts';
 import { mergePatched } from '../../kit/merge-patch.ts';
-import { ApiError, isConflict } from '../../kube/errors.ts';
+import { ApiError, isConflict, isRefused } from '../../kube/errors.ts';
 import type { WriteThroughCache } from '../../kube/write-through-cache.ts';
+import type { OutputsProblem } from '../core/memory.ts';
 import type { StoredRecord } from '../core/run-record.ts';
 import type { Entry, EntryRef } from '../entry.ts';
 import { outputsViolation } from '../policy/component-write.ts';
 import type { EntryAccess, InventoryStore, RunStore } from '../ports.ts';
 import type { Registration } from '../registration.ts';
 import type { RegistrationLister } from './registrations.ts';
-import { type RetryDeps, withRetries } from './retried-writes.ts';
 
-interface OutputWriterDeps extends RetryDeps {
+interface OutputWriterDeps {
   readonly entries: InventoryStore;
   readonly runs: RunStore;
   readonly access: Pick<EntryAccess, 'deleteAccount'>;
   readonly registrations: RegistrationLister;
   readonly latestEntries: WriteThroughCache<Entry>;
-}
-
-interface OutputsProblem {
-  /** Code of a Violation, or `NotWritten`. */
-  readonly code: string;
-  readonly message: string;
 }
 
 /** Of the webhook that limits an entry. */
@@ -40,18 +33,13 @@ export class OutputWriter {
     this.#deps = deps;
   }
 
-  /** Drops outputs that the entry already has. */
-  withoutUnchanged(entry: Entry, outcome: Outcome): Outcome {
-    if ((outcome.outcome !== 'Done' && outcome.outcome !== 'Progressing') || outcome.outputs === undefined) {
-      return outcome;
-    }
+  /** Whether the entry lacks the outputs. */
+  isChange(entry: Entry, changed: Readonly<Record<string, unknown>>): boolean {
     const { outputs } = (this.#deps.latestEntries.get(entry.ref.uid) ?? entry).content.status;
-    if (!sameJson(mergePatched(outputs, outcome.outputs), outputs)) return outcome;
-    const { outputs: _, ...rest } = outcome;
-    return rest;
+    return !sameJson(mergePatched(outputs, changed), outputs);
   }
 
-  /** Resolves to the problem, if any; a deleted entry is none. */
+  /** Resolves to the rule that the outputs break, if any. A deleted entry needs none. */
   apply(
     ref: EntryRef,
     registration: Registration,
@@ -62,13 +50,22 @@ export class OutputWriter {
       const before = this.#deps.latestEntries.get(ref.uid)?.content.status.outputs ?? {};
       const writer = { component: registration.name, entryUid: ref.uid, writes: registration.writes };
       const violation = outputsViolation(writer, before, outputs);
-      return violation ?? this.#write(ref, { outputs }, signal);
+      if (violation) return violation;
+      try {
+        await this.#patchStatus(ref, { outputs }, signal);
+        return undefined;
+      } catch (error) {
+        // The component must publish less.
+        const [cause] = error instanceof ApiError ? error.causes : [];
+        if (cause?.reason !== tooLarge) throw error;
+        return { code: tooLarge, message: cause.message.slice(`${tooLarge}: `.length) };
+      }
     });
   }
 
   /**
-   * Removes the outputs (during a deletion, also orphaned ones), then the record, which stays after
-   * a problem. Access of an abandoned component goes first: its token may be valid.
+   * Removes the outputs (during a deletion, also orphaned ones), then the record. Access of an
+   * abandoned component goes first: its token may be valid.
    */
   async retire(
     ref: EntryRef,
@@ -76,31 +73,22 @@ export class OutputWriter {
     base: StoredRecord,
     { abandoned }: { readonly abandoned: boolean },
     signal: AbortSignal,
-  ): Promise<OutputsProblem | undefined> {
+  ): Promise<void> {
     const { access } = this.#deps;
-    const problem =
-      (abandoned
-        ? await this.#withRetries(ref, 'withdrawing the access of a component', signal, () =>
-            access.deleteAccount(ref, registration.name, signal),
-          )
-        : undefined) ?? (await this.#mutex.run(ref.uid, () => this.#removeOutputs(ref, registration, signal)));
-    return problem ?? this.#withRetries(ref, 'removing a record', signal, () => this.#remove(base, signal));
+    if (abandoned)
+      await named('withdrawing the access of a component', access.deleteAccount(ref, registration.name, signal));
+    const removed = this.#mutex.run(ref.uid, () => this.#removeOutputs(ref, registration, signal));
+    await named('removing outputs', removed);
+    await named('removing a record', this.#remove(base, signal));
   }
 
   /** Reads live: the watch may not have reported all outputs yet. */
-  async #removeOutputs(
-    ref: EntryRef,
-    { name, writes }: Registration,
-    signal: AbortSignal,
-  ): Promise<OutputsProblem | undefined> {
-    let entry: Entry | undefined;
-    const problem = await this.#withRetries(ref, 'reading outputs', signal, async () => {
-      entry = await this.#deps.entries.get(ref, signal);
-    });
-    if (problem || !entry) return problem;
+  async #removeOutputs(ref: EntryRef, { name, writes }: Registration, signal: AbortSignal): Promise<void> {
+    const entry = await this.#deps.entries.get(ref, signal);
+    if (!entry) return;
     const orphans = entry.deleting ? this.#orphans(entry, name) : [];
     const patch = removalPatch([...writes, ...orphans], entry.content.status.outputs);
-    return patch && this.#write(ref, { outputs: patch }, signal);
+    if (patch) await this.#patchStatus(ref, { outputs: patch }, signal);
   }
 
   /**
@@ -132,14 +120,6 @@ export class OutputWriter {
     }
   }
 
-  #write(
-    ref: EntryRef,
-    status: Readonly<Record<string, unknown>>,
-    signal: AbortSignal,
-  ): Promise<OutputsProblem | undefined> {
-    return this.#withRetries(ref, 'writing outputs', signal, () => this.#patchStatus(ref, status, signal));
-  }
-
   /** Patches the newest known version; without one, or after a conflict, the live one. */
   async #patchStatus(ref: EntryRef, status: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<void> {
     const { entries, latestEntries } = this.#deps;
@@ -157,24 +137,17 @@ export class OutputWriter {
     const live = await latestEntries.call(ref.uid, () => entries.get(ref, signal));
     if (live) await patch(live);
   }
+}
 
-  async #withRetries(
-    { namespace, name }: EntryRef,
-    what: string,
-    signal: AbortSignal,
-    attempt: () => Promise<void>,
-  ): Promise<OutputsProblem | undefined> {
-    try {
-      const log = this.#deps.log.child({ entry: `${namespace}/${name}` });
-      await withRetries({ ...this.#deps, log }, what, signal, attempt);
-      return undefined;
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      // The component must publish less.
-      const [cause] = error.causes;
-      if (cause?.reason === tooLarge) return { code: tooLarge, message: cause.message.slice(`${tooLarge}: `.length) };
-      return { code: 'NotWritten', message: `the API server rejected ${what}: ${describe(error)}` };
-    }
+/** A removal that the API server rejected. */
+export class RemovalRejected extends Error {}
+
+async function named(what: string, removal: Promise<void>): Promise<void> {
+  try {
+    await removal;
+  } catch (error) {
+    if (!isRefused(error)) throw error;
+    throw new RemovalRejected(`the API server rejected ${what}: ${describe(error)}`);
   }
 }
 

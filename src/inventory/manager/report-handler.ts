@@ -1,25 +1,33 @@
 import type { Outcome } from '../../api/inventory/contract/outcome.ts';
 import { type RunExtension, readReport } from '../../api/inventory/contract/report.ts';
 import { canonicalJson, sha256Hex } from '../../kit/canonical-json.ts';
-import { formatTime } from '../../kit/clock.ts';
+import { type Clock, formatTime } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import { RecentMap } from '../../kit/recent-map.ts';
-import type { RejectedReportCode } from '../core/key-state.ts';
-import type { LastOutcome, StoredRecord } from '../core/run-record.ts';
+import type { Log } from '../../observe/log.ts';
+import { extension } from '../core/endings.ts';
+import type { Facts } from '../core/facts.ts';
+import type { ActiveRun, RejectedReportCode, RunToken } from '../core/memory.ts';
+import type { LastOutcome, RunRecord } from '../core/run-record.ts';
 import { type ComponentKey, keyText, runId } from '../key.ts';
-import type { InventoryStore, IssuedToken, ReportAnswer, ReportSink } from '../ports.ts';
-import { outcomeEvent } from './component-call.ts';
-import type { EventFactory } from './entry-snapshot.ts';
-import type { KeyLoops } from './key-loop.ts';
-import type { KeyLoopDeps } from './key-loop-deps.ts';
-import type { KeyMemory } from './key-memory.ts';
+import type { ReportAnswer, ReportSink, RunStore, TokenIssuer } from '../ports.ts';
+import type { FactsReader } from './facts-reader.ts';
+import type { KeyMemory, Memories } from './memories.ts';
+import type { RunReconciler } from './run-reconciler.ts';
 
-interface ReportHandlerDeps
-  extends Pick<KeyLoopDeps, 'tokens' | 'snapshots' | 'outputWriter' | 'clock' | 'signal' | 'reporter' | 'log'> {
-  readonly entries: InventoryStore;
+interface ReportHandlerDeps {
+  readonly memories: Memories;
+  readonly reconciler: RunReconciler;
+  readonly facts: FactsReader;
+  readonly runs: Pick<RunStore, 'find'>;
+  readonly tokens: TokenIssuer;
+  /** Reconciles the key: its schedule may have changed. */
+  readonly enqueue: (keyText: string) => void;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly log: Log;
 }
 
-type Handle = (eventOf: EventFactory) => Promise<void>;
 type ReportedRun = ComponentKey & { readonly seq: number };
 
 type Rejection = Extract<ReportAnswer, { readonly status: 200 }>['rejection'];
@@ -28,9 +36,16 @@ type Rejection = Extract<ReportAnswer, { readonly status: 200 }>['rejection'];
 interface EndedRun {
   readonly seq: number;
   readonly credentials: readonly string[];
-  /** Of the report with the outcome. */
-  readonly outcome: string;
+  /** Digest of the report with the outcome. */
+  readonly report: string;
   readonly rejection: Rejection;
+}
+
+/** What a report needs to know of the run that it names, while it is Running. */
+interface Running {
+  readonly facts: Facts;
+  readonly record: RunRecord;
+  readonly run: ActiveRun;
 }
 
 /** A heartbeat replaces a token that expires within this time. */
@@ -40,56 +55,48 @@ const maxEndedRuns = 10_000;
 
 /** Handles reports on the leader. An outcome counts even before the component answered the call. */
 export class ReportHandler implements ReportSink {
-  readonly #loops: KeyLoops;
   readonly #deps: ReportHandlerDeps;
   readonly #endedRuns = new RecentMap<string, EndedRun>(maxEndedRuns);
 
-  constructor(loops: KeyLoops, deps: ReportHandlerDeps) {
-    this.#loops = loops;
+  constructor(deps: ReportHandlerDeps) {
     this.#deps = deps;
   }
 
   async report(run: ReportedRun, credentialId: string, body: unknown): Promise<ReportAnswer> {
-    const loop = this.#loops.get(keyText(run));
-    if (!loop) return this.#afterRun(run, credentialId, body);
+    const { memories, reconciler, enqueue } = this.#deps;
+    const memory = memories.get(keyText(run));
+    if (!memory) return this.#afterRun(run, credentialId, body);
     try {
-      return await loop.report((memory, handle) => this.#handle(memory, run, credentialId, body, handle));
+      return await reconciler.exclusively(memory, () => this.#handle(memory, run, credentialId, body));
     } catch (error) {
-      return {
-        status: 503,
-        code: 'Unavailable',
-        message: `the report was not stored: ${describe(error)}; report again`,
-      };
+      return notStored(describe(error));
+    } finally {
+      enqueue(memory.text);
     }
   }
 
   async rejected(run: ReportedRun, credentialId: string, code: RejectedReportCode): Promise<void> {
-    const recorded = this.#loops.get(keyText(run))?.report(async (memory, handle) => {
-      const stored = currentRecord(memory, run);
-      if (stored && this.#mayReport(memory, stored, credentialId)) await this.#reject(run, code, handle);
-    });
+    const { memories, reconciler } = this.#deps;
+    const memory = memories.get(keyText(run));
+    if (!memory) return;
     // The component still gets its answer.
-    await recorded?.catch(() => undefined);
+    await reconciler
+      .exclusively(memory, async () => {
+        const current = this.#running(memory, run);
+        if (current && this.#mayReport(current, credentialId)) reconciler.rejected(current.facts, run, code);
+      })
+      .catch(() => undefined);
   }
 
-  async #reject({ component }: ReportedRun, code: RejectedReportCode, handle: Handle): Promise<void> {
-    this.#deps.reporter.reportRejected(component, code);
-    await handle(({ inputs }) => ({ kind: 'reportRejected', code, inputs }));
-  }
-
-  async #handle(
-    memory: KeyMemory,
-    run: ReportedRun,
-    credentialId: string,
-    body: unknown,
-    handle: Handle,
-  ): Promise<ReportAnswer> {
-    const stored = currentRecord(memory, run);
-    if (!stored) return this.#afterRun(run, credentialId, body, memory.unstored);
-    if (!this.#mayReport(memory, stored, credentialId)) return foreignCredential;
-    const read = readReport(body, { id: runId(run, run.seq), operation: stored.record.operation });
+  async #handle(memory: KeyMemory, run: ReportedRun, credentialId: string, body: unknown): Promise<ReportAnswer> {
+    const { reconciler } = this.#deps;
+    const current = this.#running(memory, run);
+    if (!current) return this.#afterRun(run, credentialId, body);
+    if (!this.#mayReport(current, credentialId)) return foreignCredential;
+    const { record } = current;
+    const read = readReport(body, { id: runId(run, run.seq), operation: record.operation });
     if (!read.ok) {
-      await this.#reject(run, 'InvalidReport', handle);
+      reconciler.rejected(current.facts, run, 'InvalidReport');
       const [first] = read.errors;
       return {
         status: 400,
@@ -97,79 +104,107 @@ export class ReportHandler implements ReportSink {
         message: first ? `${first.field}: ${first.message}` : 'the report violates the contract; correct it',
       };
     }
-    if (read.value.kind === 'heartbeat') {
-      return this.#isAuthorized(stored, credentialId)
-        ? this.#heartbeat(memory, run, read.value.leaseSeconds, handle)
-        : drainingRun;
+    if (read.value.kind === 'outcome') return this.#outcome(memory, run, current, read.value.outcome, digestOf(body));
+    if (!this.#isAuthorized(record, credentialId)) return drainingRun;
+    return this.#heartbeat(memory, run, current, read.value.leaseSeconds);
+  }
+
+  async #outcome(
+    memory: KeyMemory,
+    reported: ReportedRun,
+    { run }: Running,
+    outcome: Outcome,
+    report: string,
+  ): Promise<ReportAnswer> {
+    const { reconciler, runs } = this.#deps;
+    const isFirst = run.answer?.kind !== 'outcome';
+    if (run.answer?.kind === 'outcome' && run.answer.report !== report) return this.#differs(reported);
+    if (isFirst) run.answer = { kind: 'outcome', outcome, report };
+    const ended = { seq: reported.seq, credentials: run.credentials, report };
+    // Even if storing it fails: the server repeats that.
+    this.#endedRuns.set(memory.text, { ...ended, rejection: undefined });
+    await reconciler.proceed(memory, { mayStart: false });
+    const left = runs.find(memory.key)?.record;
+    if (left && left.lastOutcome?.seq !== reported.seq) {
+      this.#endedRuns.delete(memory.text);
+      return runOver(reported);
     }
-    const credentials = memory.run?.credentials ?? [credentialId];
-    await handle(outcomeEvent(this.#deps, memory.run, read.value.outcome));
-    const { unstored, state } = memory;
-    // In `gone`, the state keeps the record before the outcome.
-    const isOutcomeMissing =
-      state.phase !== 'gone' && state.stored !== undefined && state.stored.record.lastOutcome?.seq !== run.seq;
-    if (!unstored && isOutcomeMissing) return runOver(run);
-    const rejection = rejectionOf(state.stored?.record.lastOutcome, run, read.value.outcome);
-    this.#endedRuns.set(keyText(run), { seq: run.seq, credentials, outcome: fingerprint(body), rejection });
-    return unstored ? notStored : { status: 200, extension: undefined, rejection };
+    const rejection = rejectionOf(left?.lastOutcome, reported, outcome);
+    this.#endedRuns.set(memory.text, { ...ended, rejection });
+    return { status: 200, extension: undefined, rejection };
   }
 
   async #heartbeat(
     memory: KeyMemory,
-    run: ReportedRun,
+    reported: ReportedRun,
+    { run }: Running,
     leaseSeconds: number | undefined,
-    handle: Handle,
   ): Promise<ReportAnswer> {
-    const current = memory.run;
-    const remainingMs = memory.remainingMs(this.#deps.clock.monotonic());
-    if (!current || remainingMs <= 0) return runOver(run);
-    const heartbeatTimeoutMs = Math.min(
-      (leaseSeconds ?? current.registration.heartbeatTimeoutMs / 1000) * 1000,
-      remainingMs,
-    );
-    const token = await this.#refreshToken(memory);
-    const credential = token && { id: token.id, expiresAtMs: token.expiresAtMs };
-    await handle(({ inputs }) => ({ kind: 'heartbeat', heartbeatTimeoutMs, credential, inputs }));
-    if (!currentRecord(memory, run)) return runOver(run);
-    if (memory.unstored) {
-      // The next heartbeat returns the same token: after a second refresh, the record would lack
-      // the ID of the one that the component uses.
-      if (token) memory.run?.setPendingToken(token);
-      return notStored;
+    const { reconciler, clock } = this.#deps;
+    const remainingMs = run.startedAt + run.registration.maxRunMs - clock.monotonic();
+    if (remainingMs <= 0) return runOver(reported);
+    const wantedMs = leaseSeconds === undefined ? run.registration.heartbeatTimeoutMs : leaseSeconds * 1000;
+    const heartbeatTimeoutMs = Math.min(wantedMs, remainingMs);
+    const token = await this.#refreshedToken(run, memory);
+    for (;;) {
+      const current = this.#running(memory, reported);
+      if (!current) return runOver(reported);
+      const extended = extension(current.facts, current.record, run, heartbeatTimeoutMs, token);
+      // The next heartbeat returns the same token if this one is not stored: after a second
+      // refresh, the record would lack the ID of the one that the component uses.
+      if (token) run.pendingToken = token;
+      if (await reconciler.extend(current.facts, run, extended)) break;
     }
-    if (token) memory.run?.addToken(token);
+    if (token) {
+      run.token = token;
+      run.pendingToken = undefined;
+      run.credentials.push(token.id);
+    }
+    reconciler.heartbeat(memory);
     return { status: 200, extension: extensionOf(heartbeatTimeoutMs, token) };
   }
 
   /** The token for a heartbeat to return, if the current one expires soon or is unknown. */
-  async #refreshToken(memory: KeyMemory): Promise<IssuedToken | undefined> {
-    const { entries, tokens, clock, signal } = this.#deps;
-    const current = memory.run;
-    const entry = entries.find(memory.key.entryUid);
-    if (!current || !entry) return undefined;
-    const isFresh = (token: IssuedToken): boolean => token.expiresAtMs - clock.now() > refreshMs;
-    if (current.pendingToken && isFresh(current.pendingToken)) return current.pendingToken;
-    if (current.token && isFresh(current.token)) return undefined;
-    return tokens.forRun(entry, current.registration, signal);
+  async #refreshedToken({ pendingToken, token, registration }: ActiveRun, memory: KeyMemory) {
+    const { facts, tokens, clock, signal } = this.#deps;
+    const isFresh = ({ expiresAtMs }: RunToken): boolean => expiresAtMs - clock.now() > refreshMs;
+    if (pendingToken && isFresh(pendingToken)) return pendingToken;
+    const entry = facts.read(memory)?.entry;
+    if (!entry || (token && isFresh(token))) return undefined;
+    return tokens.forRun(entry, registration, signal);
   }
 
-  /** Whether the token is of the current run, which may be draining. */
-  #mayReport(memory: KeyMemory, stored: StoredRecord, credentialId: string): boolean {
-    return this.#isAuthorized(stored, credentialId) || isDrainingRunCredential(memory, credentialId);
+  #running(memory: KeyMemory, { seq }: ReportedRun): Running | undefined {
+    const facts = this.#deps.facts.read(memory);
+    const record = facts?.stored?.record;
+    const { run } = memory;
+    return facts && record && run && record.seq === seq && record.phase === 'Running'
+      ? { facts, record, run }
+      : undefined;
   }
 
-  #isAuthorized({ record }: StoredRecord, id: string): boolean {
-    const previous = record.previousCredential;
-    return record.credentialId === id || (previous?.id === id && previous.expiresAtMs > this.#deps.clock.now());
+  /** A run without a credential may no longer write, but may report its outcome. */
+  #mayReport({ record, run }: Running, credentialId: string): boolean {
+    return (
+      this.#isAuthorized(record, credentialId) ||
+      (record.credentialId === undefined && run.credentials.includes(credentialId))
+    );
+  }
+
+  #isAuthorized({ credentialId, previousCredential: previous }: RunRecord, id: string): boolean {
+    return credentialId === id || (previous?.id === id && previous.expiresAtMs > this.#deps.clock.now());
   }
 
   /** Accepts a repetition of the outcome that ended the run, and no other report. */
-  #afterRun(run: ReportedRun, credentialId: string, body: unknown, unstored = false): ReportAnswer {
+  #afterRun(run: ReportedRun, credentialId: string, body: unknown): ReportAnswer {
     const ended = this.#endedRuns.get(keyText(run));
     if (ended?.seq !== run.seq) return runOver(run);
     if (!ended.credentials.includes(credentialId)) return foreignCredential;
-    if (ended.outcome === fingerprint(body))
-      return unstored ? notStored : { status: 200, extension: undefined, rejection: ended.rejection };
+    if (ended.report === digestOf(body)) return { status: 200, extension: undefined, rejection: ended.rejection };
+    return this.#differs(run);
+  }
+
+  #differs(run: ReportedRun): ReportAnswer {
     this.#deps.log.warn('report of a finished run ignored; it differs from the outcome that ended the run', {
       run: runId(run, run.seq),
     });
@@ -181,17 +216,7 @@ export class ReportHandler implements ReportSink {
   }
 }
 
-/** Only while the record is Running. */
-function currentRecord({ state }: KeyMemory, { seq }: ReportedRun): StoredRecord | undefined {
-  const { stored } = state;
-  return stored && stored.record.seq === seq && stored.record.phase === 'Running' ? stored : undefined;
-}
-
-/** Such a token may no longer write, but may report the outcome. */
-const isDrainingRunCredential = ({ state, run }: KeyMemory, credentialId: string): boolean =>
-  state.phase === 'draining' && run?.credentials.includes(credentialId) === true;
-
-function extensionOf(heartbeatTimeoutMs: number, token: IssuedToken | undefined): RunExtension {
+function extensionOf(heartbeatTimeoutMs: number, token: RunToken | undefined): RunExtension {
   const leaseSeconds = Math.max(1, Math.floor(heartbeatTimeoutMs / 1000));
   if (!token) return { leaseSeconds };
   return { leaseSeconds, auth: { token: token.token, expires: formatTime(token.expiresAtMs) } };
@@ -202,7 +227,7 @@ function rejectionOf(last: LastOutcome | undefined, { seq }: ReportedRun, report
   return { code: last.reason, message: last.message ?? '' };
 }
 
-const fingerprint = (body: unknown): string => sha256Hex(canonicalJson(body));
+const digestOf = (body: unknown): string => sha256Hex(canonicalJson(body));
 
 const foreignCredential: ReportAnswer = {
   status: 403,
@@ -218,13 +243,12 @@ const drainingRun: ReportAnswer = {
     'the entry is being deleted, so the run can no longer be extended; stop working on it, and report its outcome',
 };
 
-/** While the server retries a write or removal that the API server rejected. */
-const notStored: ReportAnswer = {
+/** The server repeats its writes. */
+const notStored = (why: string): ReportAnswer => ({
   status: 503,
   code: 'Unavailable',
-  message:
-    'the server could not store the report, because the API server rejected a write; the server retries; report again',
-};
+  message: `the report was not stored: ${why}; report again`,
+});
 
 const runOver = (run: ReportedRun): ReportAnswer => ({
   status: 409,

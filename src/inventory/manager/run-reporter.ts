@@ -1,10 +1,11 @@
+import type { InventoryCode } from '../../api/codes.ts';
 import { describeState } from '../../api/inventory/describe-state.ts';
 import { clusterInventories } from '../../api/inventory/names.ts';
 import { describe } from '../../kit/errors.ts';
 import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 import type { Log } from '../../observe/log.ts';
-import { type KeyStatus, plainStatus, type RejectedReportCode, type WarningCode } from '../core/key-state.ts';
+import type { Problem, RejectedReportCode } from '../core/memory.ts';
 import type { LastOutcome, RunRecord } from '../core/run-record.ts';
 import { whyText } from '../core/triggers.ts';
 import type { Entry, EntryRef } from '../entry.ts';
@@ -31,6 +32,11 @@ const warningReasons: Readonly<Record<CallFailureCode | 'Unreachable' | 'NotWrit
 /** Messages may change with each run, so only a new message of Failed needs an Event. */
 const needsEvent = ({ outcome, reason, message }: LastOutcome, before: LastOutcome | undefined): boolean =>
   outcome !== before?.outcome || reason !== before.reason || (outcome === 'Failed' && message !== before.message);
+
+/** Handling the key threw an error that no retry explains. */
+export const internalError = 'InternalError';
+
+type WarningCode = Extract<InventoryCode, 'MissingAlreadySatisfied' | 'Livelock' | 'ReportRejected'>;
 
 interface RunReporterDeps {
   readonly onStatusChange: (entryUid: string) => void;
@@ -101,11 +107,8 @@ export class RunReporter {
     });
   }
 
-  startFailed(key: ComponentKey, error: unknown): void {
-    this.#deps.log.warn('the server could not start a run or call the component; it retries', {
-      key: keyText(key),
-      error: describe(error),
-    });
+  notCalled(key: ComponentKey, message: string): void {
+    this.#deps.log.warn('the server could not call the component; it retries', { key: keyText(key), error: message });
   }
 
   reportRejected(component: string, code: RejectedReportCode): void {
@@ -117,14 +120,14 @@ export class RunReporter {
   }
 
   /** Returns the status to show. */
-  keyFailed(key: ComponentKey, error: unknown): KeyStatus {
+  keyFailed(key: ComponentKey, error: unknown): Problem {
     const message = describe(error);
     this.#deps.log.error('failed to handle the events of a component; the server retries', {
       key: keyText(key),
       error: message,
     });
     const shown = `the server failed to handle the component: ${message}; the server retries; see its log`;
-    return plainStatus('Failed', 'InternalError', shown);
+    return { state: 'Failed', reason: internalError, message: shown };
   }
 
   #event(entry: EntryRef, type: 'Normal' | 'Warning', reason: string, note: string): void {

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
+import { plan } from '../../../src/inventory/core/plan.ts';
+import { factsOf, now } from '../../support/inventory/plan-facts.ts';
 import { simComponent } from '../../support/inventory/random-components.ts';
 import { SimulatedManager } from '../../support/inventory/simulated-manager.ts';
 import type { SimComponent, SimRegistration } from '../../support/inventory/simulation.ts';
-import { StepStage } from '../../support/inventory/step-stage.ts';
 import { outputsOf, SimulatedWorld } from '../../support/inventory/world.ts';
 import { seededRandom } from '../../support/random.ts';
 
@@ -185,14 +186,15 @@ describe('a permanent fault', () => {
   /** Start times of a key that always answers Retry, milliseconds after its first run. */
   function retriesOf(seed: number, untilMs: number): number[] {
     const random = seededRandom(seed);
-    const stage = new StepStage().running();
-    const begun = stage.monotonicMs;
     const times: number[] = [];
-    while (stage.monotonicMs - begun < untilMs) {
-      stage.random = random();
-      stage.outcome({ outcome: 'Retry' });
-      stage.later(stage.effect('enqueue').delayMs).dequeued().started();
-      times.push(stage.monotonicMs - begun);
+    let attempt = 0;
+    for (let elapsedMs = 0; elapsedMs < untilMs; times.push(elapsedMs)) {
+      const given = { outcome: { outcome: 'Retry' }, record: { attempt }, random: random() } as const;
+      const step = plan(factsOf(given));
+      assert.ok(step.do === 'end');
+      attempt = step.next.attempt;
+      // Starts are 200 ms apart.
+      elapsedMs += Math.max(200, step.wake.at - now);
     }
     return times.filter((time) => time < untilMs);
   }

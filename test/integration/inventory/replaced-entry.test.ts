@@ -12,7 +12,6 @@ import { isConflict } from '../../../src/kube/errors.ts';
 import { fileCredentials } from '../../../src/kube/kubeconfig.ts';
 import { type OpenCluster, openCluster } from '../../../src/kube/open-cluster.ts';
 import { WriteThroughCache } from '../../../src/kube/write-through-cache.ts';
-import { noLog } from '../../../src/observe/log.ts';
 import { registrationOf } from '../../support/inventory/registrations.ts';
 import { sharedPlane, testNamespace } from '../../support/plane.ts';
 
@@ -79,9 +78,6 @@ describe('an entry that is deleted and created again while a status write is on 
       access: { deleteAccount: async () => {} },
       registrations: { get: () => undefined, all: () => [], problem: () => undefined },
       latestEntries,
-      clock: systemClock,
-      random: () => 0,
-      log: noLog,
     });
     const publish = (v: string) =>
       writer.apply(first.ref, registrationOf('network'), { network: { v } }, AbortSignal.timeout(30_000));

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import type { ComponentStatus } from '../../../../src/api/inventory/cluster-inventory.ts';
-import type { KeyStatus } from '../../../../src/inventory/core/key-state.ts';
+import { mayRun } from '../../../../src/inventory/core/facts.ts';
 import type { StoredRecord } from '../../../../src/inventory/core/run-record.ts';
+import type { KeyStatus } from '../../../../src/inventory/core/status.ts';
 import type { Entry } from '../../../../src/inventory/entry.ts';
 import {
   componentStatuses,
@@ -10,11 +11,12 @@ import {
   livelockOf,
   readyOf,
 } from '../../../../src/inventory/manager/entry-status.ts';
-import type { KeyLoops } from '../../../../src/inventory/manager/key-loop.ts';
+import { Memories } from '../../../../src/inventory/manager/memories.ts';
 import type { RegistrationLister } from '../../../../src/inventory/manager/registrations.ts';
 import type { RunStore } from '../../../../src/inventory/ports.ts';
 import type { Registration } from '../../../../src/inventory/registration.ts';
 import { MemoryAccess } from '../../../support/inventory/memory-access.ts';
+import { factsOf } from '../../../support/inventory/plan-facts.ts';
 import { registrationOf } from '../../../support/inventory/registrations.ts';
 import { pluck } from '../../../support/pluck.ts';
 
@@ -209,7 +211,9 @@ describe('the status of an entry', () => {
 
   function statusesWith(registrations: readonly Registration[], left: number, more: Partial<Entry>) {
     const { clock, entry: entryOf } = new MemoryAccess();
-    const keys = Array.from({ length: left }, (_, i) => ({ key: { entryUid: 'u', component: `left-${i}` } }));
+    const given = { ...entryOf(), ...more };
+    const memories = new Memories();
+    for (let i = 0; i < left; i += 1) memories.of({ entryUid: given.ref.uid, component: `left-${i}` });
     const status = new EntryStatus({
       registrations: {
         get: (component) => registrations.find(({ name }) => name === component),
@@ -217,12 +221,19 @@ describe('the status of an entry', () => {
         problem: () => undefined,
       } satisfies RegistrationLister,
       runs: { find: ({ component }) => (component.startsWith('left-') ? ({} as StoredRecord) : undefined) } as RunStore,
-      loops: () => ({ get: () => undefined, ofEntry: () => keys }) as unknown as KeyLoops,
+      memories: () => memories,
+      facts: {
+        read: (memory, entry = given) => {
+          const registration = registrations.find(({ name }) => name === memory.key.component);
+          const may = registration && mayRun(entry, registration, { refused: false, recorded: false });
+          return may && { ...factsOf({ record: null, entry, registration }), memory, mayRun: may };
+        },
+      },
       clock,
       endpointProblem: () => undefined,
       remoteProblem: () => null,
     });
-    const { components } = status.patch({ ...entryOf(), ...more })?.status ?? {};
+    const { components } = status.patch(given)?.status ?? {};
     return components as ComponentStatus[];
   }
 

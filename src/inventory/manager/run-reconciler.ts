@@ -1,0 +1,483 @@
+import { alreadySatisfied } from '../../api/inventory/describe-state.ts';
+import { done, type Reconciler, type Result, retry, retryConflict } from '../../engine/result.ts';
+import type { HintSource } from '../../engine/sources/hint.ts';
+import { backoffMs } from '../../kit/backoff.ts';
+import { type Clock, formatTime } from '../../kit/clock.ts';
+import { CodedError, describe } from '../../kit/errors.ts';
+import { KeyMutex } from '../../kit/key-mutex.ts';
+import { ApiError, isConflict, isRefused, TransportError } from '../../kube/errors.ts';
+import { startedRecord, withoutCredential } from '../core/endings.ts';
+import type { Extension, Facts, Step, StepOf } from '../core/facts.ts';
+import type { ActiveRun, Answer, RejectedReportCode } from '../core/memory.ts';
+import { wakeVersion } from '../core/memory.ts';
+import { isComponentAbandoned, isWanted, plan } from '../core/plan.ts';
+import type { RunRecord, StoredRecord } from '../core/run-record.ts';
+import { callSlackMs, isLivelock, withStart } from '../core/timing.ts';
+import { type Lane, lanes, type Trigger, triggerReasons, withTriggers } from '../core/triggers.ts';
+import type { Entry } from '../entry.ts';
+import type { ComponentKey } from '../key.ts';
+import type { ComponentClient, Reply, RunStore, TokenIssuer } from '../ports.ts';
+import type { Breakers } from './breakers.ts';
+import { type Addresses, requestOf } from './component-request.ts';
+import type { FactsReader } from './facts-reader.ts';
+import type { Limits } from './limits.ts';
+import type { KeyMemory, Memories } from './memories.ts';
+import { type OutputWriter, RemovalRejected } from './output-writer.ts';
+import type { RunReporter } from './run-reporter.ts';
+
+export interface RunReconcilerDeps {
+  /** Aborts when leadership ends. No write starts afterwards. */
+  readonly signal: AbortSignal;
+  readonly facts: FactsReader;
+  readonly runs: RunStore;
+  readonly memories: Memories;
+  readonly limits: Limits;
+  readonly breakers: Breakers;
+  readonly tokens: TokenIssuer;
+  readonly components: ComponentClient;
+  readonly outputWriter: OutputWriter;
+  readonly reporter: RunReporter;
+  readonly addresses: Addresses;
+  readonly queue: HintSource;
+  readonly clock: Clock;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  /** After the outputs and the record of a key were removed. */
+  readonly onRetired: (key: ComponentKey, entry: Entry, how: { readonly abandoned: boolean }) => void;
+}
+
+/** Minimum heartbeat timeout after a 202, milliseconds. */
+const minHeartbeatTimeoutMs = 1000;
+/** After calls that the server could not make. */
+const uncalledBackoff = { baseMs: 200, capMs: 30_000 };
+
+/** Of the outputs of one run: a webhook or a permission may be missing only briefly. */
+const maxRefusals = 5;
+
+/** Runs a component of an entry: reads the facts, does the next step of `plan`, until it rests. */
+export class RunReconciler implements Reconciler {
+  readonly #deps: RunReconcilerDeps;
+  readonly #mutex = new KeyMutex();
+
+  constructor(deps: RunReconcilerDeps) {
+    this.#deps = deps;
+  }
+
+  async reconcile(text: string): Promise<Result> {
+    const { memories, signal } = this.#deps;
+    const memory = memories.get(text);
+    if (!memory) return done;
+    try {
+      await this.exclusively(memory, () => this.proceed(memory, { mayStart: true }));
+      return done;
+    } catch (error) {
+      if (signal.aborted || memory.isDropped) return done;
+      return isConflict(error) ? retryConflict(error) : retry(error);
+    }
+  }
+
+  /** Reconciles and reports of one key do not overlap. */
+  exclusively<T>(memory: KeyMemory, work: () => Promise<T>): Promise<T> {
+    return this.#mutex.run(memory.text, work);
+  }
+
+  /** Does what is to do now. Of a new run, only if it `mayStart`, and after no other step. */
+  async proceed(memory: KeyMemory, { mayStart }: { readonly mayStart: boolean }): Promise<void> {
+    let step: Step | undefined;
+    try {
+      for (let isFirst = mayStart; ; isFirst = false) {
+        step = undefined;
+        const facts = this.#deps.facts.read(memory);
+        if (!facts) return;
+        step = plan(facts);
+        this.#noteDue(memory, step);
+        if (step.do === 'rest' || (step.do === 'start' && !isFirst)) {
+          this.#setProblem(memory, undefined);
+          const at = step.do === 'start' ? 0 : step.at;
+          if (at !== undefined && at !== Number.POSITIVE_INFINITY) this.#hint(memory, 'due', at - facts.monotonicMs);
+          return;
+        }
+        if (!(await this.#act(facts, memory, step))) return;
+        this.#setProblem(memory, undefined);
+        this.#settleSlot(memory);
+      }
+    } catch (error) {
+      if (!this.#deps.signal.aborted) this.#failed(memory, error, step);
+      throw error;
+    } finally {
+      this.#settleSlot(memory);
+    }
+  }
+
+  /** A change that may need a run. One that arrives during a run is judged at its end. */
+  trigger(memory: KeyMemory, trigger: Trigger): void {
+    const { clock, queue } = this.#deps;
+    const nowMs = clock.now();
+    const monotonicMs = clock.monotonic();
+    let isNeeded = true;
+    try {
+      // Inputs may change and return before the key is handled.
+      const facts = this.#deps.facts.read(memory);
+      isNeeded = !facts || memory.run !== undefined || isWanted(trigger, facts, facts.stored?.record);
+    } catch {
+      memory.inputsChanged = true;
+    }
+    if (isNeeded) {
+      memory.pending = withTriggers(memory.pending, [trigger], { nowMs, monotonicMs });
+      if (trigger.atMs === undefined) memory.oldest ??= { lane: trigger.lane, since: monotonicMs };
+    }
+    queue.hint(memory.text, trigger.reason, { lane: trigger.lane, delayMs: Math.max(0, (trigger.atMs ?? 0) - nowMs) });
+  }
+
+  /** The entry is gone: an active run is not recorded as ended. */
+  drop(memory: KeyMemory): void {
+    this.#deps.limits.drop(memory.key);
+    this.#settleSlot(memory);
+  }
+
+  unreachable(text: string): void {
+    const memory = this.#deps.memories.get(text);
+    if (memory) memory.isUnreachable = true;
+  }
+
+  /** Stores a 202 or a heartbeat, which makes the run asynchronous. False after a conflict. */
+  async extend(facts: Facts, run: ActiveRun, { next, deadlineAt, heartbeatTimeoutMs }: Extension): Promise<boolean> {
+    if (next && !(await this.#store(facts, next))) return false;
+    run.deadlineAt = deadlineAt;
+    run.heartbeatTimeoutMs = heartbeatTimeoutMs;
+    if (facts.stored?.record.asynchronous === false) this.#deps.reporter.statusChanged(keyOf(facts));
+    return true;
+  }
+
+  /** A valid heartbeat ends what the status shows of rejected reports. */
+  heartbeat(memory: KeyMemory): void {
+    if (!memory.rejectedReport?.shown) return;
+    memory.rejectedReport = { last: undefined, shown: undefined };
+    this.#deps.reporter.statusChanged(memory.key);
+  }
+
+  /** Only the first of a run changes the status and warns: a component cannot cause many writes. */
+  rejected({ memory, entry, nowMs }: Facts, key: ComponentKey, code: RejectedReportCode): void {
+    const { reporter } = this.#deps;
+    reporter.reportRejected(key.component, code);
+    const before = memory.rejectedReport;
+    memory.rejectedReport = before ? { ...before, last: code } : { last: code, shown: { code, atMs: nowMs } };
+    if (before) return;
+    const message = `the server rejected a report of the component (${code}); the HTTP answer to the component has the cause: check the log of the component`;
+    reporter.warn(entry, key, 'ReportRejected', message);
+    reporter.statusChanged(key);
+  }
+
+  /** False if the key waits for a slot. */
+  async #act(facts: Facts, memory: KeyMemory, step: Exclude<Step, { do: 'rest' }>): Promise<boolean> {
+    switch (step.do) {
+      case 'start':
+        return this.#start(facts, memory, step);
+      case 'call':
+        this.#call(facts, memory);
+        return true;
+      case 'store':
+        if (await this.#store(facts, step.next)) this.#deps.reporter.statusChanged(memory.key);
+        return true;
+      case 'extend': {
+        const { run } = memory;
+        if (!run || !(await this.extend(facts, run, step))) return true;
+        run.answer = undefined;
+        return true;
+      }
+      case 'apply':
+        await this.#apply(facts, memory, step.outputs);
+        return true;
+      case 'end':
+      case 'repeat':
+        await this.#end(facts, memory, step);
+        return true;
+      case 'retire':
+        await this.#retire(facts, memory, step);
+        return true;
+    }
+  }
+
+  async #start(facts: Facts, memory: KeyMemory, step: StepOf<'start'>): Promise<boolean> {
+    const { limits, tokens, runs, reporter, signal } = this.#deps;
+    const { entry, readers, registration, stored, digest } = facts;
+    memory.isUnreachable = false;
+    if (!limits.admit(memory.text)) {
+      const isHeld = stored && memory.isUnreachable && stored.record.heldBy !== 'Unreachable';
+      if (isHeld && (await this.#store(facts, { ...stored.record, heldBy: 'Unreachable' })))
+        reporter.statusChanged(memory.key);
+      return false;
+    }
+    const waiting = memory.pending?.triggers ?? [];
+    const before = { inputsDigest: stored?.record.inputsDigest, operation: stored?.record.operation ?? 'reconcile' };
+    memory.starting = digest;
+    memory.inputsChanged = false;
+    memory.sawMissing = false;
+    try {
+      const token = await tokens.forRun(entry, registration, signal);
+      const next = startedRecord(facts, step, token.id);
+      memory.run = {
+        seq: next.seq,
+        registration,
+        start: { entry, readers, triggers: step.triggers, before },
+        isInterrupted: false,
+        startedAt: facts.monotonicMs,
+        isUncalled: true,
+        deadlineAt: Number.POSITIVE_INFINITY,
+        heartbeatTimeoutMs: undefined,
+        answer: undefined,
+        applying: undefined,
+        refusals: 0,
+        token,
+        pendingToken: undefined,
+        credentials: [token.id],
+      };
+      const swap = await runs.swap(next, stored, signal);
+      if (swap.kind === 'conflict') {
+        memory.run = undefined;
+        return this.#conflict(stored, swap.stored);
+      }
+      memory.keep((left) => !waiting.includes(left));
+      memory.rejectedReport = undefined;
+      memory.version = swap.stored.resourceVersion;
+      return true;
+    } catch (error) {
+      memory.run = undefined;
+      throw error;
+    } finally {
+      memory.starting = undefined;
+    }
+  }
+
+  /** In the background; the answer is handled by a later reconcile. */
+  #call(facts: Facts, memory: KeyMemory): void {
+    const { components, clock, signal, addresses, reporter } = this.#deps;
+    const { entry, registration, stored, nowMs, monotonicMs } = facts;
+    const { run } = memory;
+    if (!run?.token || !stored) return;
+    run.isUncalled = false;
+    run.startedAt = monotonicMs;
+    run.deadlineAt = monotonicMs + run.registration.timeoutMs + callSlackMs;
+    memory.lastStart = monotonicMs;
+    memory.recentStarts = withStart(memory.recentStarts, stored.record.inputsDigest ?? '', monotonicMs);
+    this.#noteLivelock(facts, memory, run.start?.triggers ?? []);
+    if (memory.oldest) reporter.dispatched(stored.record, memory.oldest.lane, monotonicMs - memory.oldest.since);
+    memory.oldest = undefined;
+    memory.isCalling = true;
+    const request = requestOf(addresses, entry, stored.record, run.token, nowMs + run.registration.timeoutMs);
+    components
+      .invoke(registration, request, signal)
+      .catch((error: unknown): Reply => {
+        signal.throwIfAborted();
+        const message = `the server failed to call the component: ${describe(error)}; report this error to the maintainers with the log of the server`;
+        return { kind: 'failed', code: 'Crashed', message };
+      })
+      .then(
+        (reply) => this.#answered(memory, run, reply, clock.monotonic()),
+        () => {
+          memory.isCalling = false;
+        },
+      );
+  }
+
+  #answered(memory: KeyMemory, run: ActiveRun, reply: Reply, monotonicMs: number): void {
+    memory.isCalling = false;
+    if (memory.isDropped) {
+      this.#settleSlot(memory);
+      return;
+    }
+    // A report may have ended the run.
+    if (memory.run === run && run.answer === undefined) run.answer = this.#answerOf(memory, run, reply, monotonicMs);
+    this.#hint(memory, 'answer', 0, lanes.manual);
+  }
+
+  #answerOf(memory: KeyMemory, run: ActiveRun, reply: Reply, monotonicMs: number): Answer {
+    const { breakers, reporter, random } = this.#deps;
+    const { component } = memory.key;
+    const uncalledBefore = memory.uncalled;
+    memory.uncalled = reply.kind === 'notCalled' ? uncalledBefore + 1 : 0;
+    switch (reply.kind) {
+      case 'notCalled': {
+        reporter.notCalled(memory.key, reply.message);
+        // The circuit breaker ignores such a call, so this backoff limits the retries.
+        const delayMs = backoffMs({ ...uncalledBackoff, attempt: uncalledBefore, random });
+        return { kind: 'notCalled', retryAfterMs: Math.max(reply.retryAfterMs ?? 0, delayMs) };
+      }
+      case 'notAccepted': {
+        const { code, message, retryAfterMs } = reply;
+        const probeDelayMs = breakers.probeDelayMs(component, retryAfterMs);
+        breakers.record(component, 'failed', retryAfterMs, { code, message });
+        return { kind: 'notAccepted', code, message, retryAfterMs, probeDelayMs };
+      }
+      case 'accepted': {
+        breakers.record(component, 'answered', undefined);
+        const { heartbeatTimeoutMs, maxRunMs } = run.registration;
+        const remainingMs = run.startedAt + maxRunMs - monotonicMs;
+        const wantedMs = Math.min(reply.heartbeatTimeoutMs ?? heartbeatTimeoutMs, remainingMs);
+        return { kind: 'accepted', heartbeatTimeoutMs: Math.max(minHeartbeatTimeoutMs, wantedMs) };
+      }
+      default:
+        // A timeout counts as an answer, too.
+        breakers.record(component, 'answered', undefined);
+        return reply;
+    }
+  }
+
+  async #apply(facts: Facts, memory: KeyMemory, outputs: Readonly<Record<string, unknown>>): Promise<void> {
+    const { outputWriter, signal } = this.#deps;
+    const { stored, entry } = facts;
+    const { run } = memory;
+    if (!stored || run?.answer?.kind !== 'outcome') return;
+    if (stored.record.phase === 'Running' && !outputWriter.isChange(entry, outputs)) {
+      run.answer = { ...run.answer, applied: { problem: undefined } };
+      return;
+    }
+    // Also if another process stored it: of two leaders, the one that stored last writes.
+    if (run.applying !== stored.resourceVersion) {
+      const isStored = await this.#store(facts, { ...withoutCredential(stored.record), phase: 'Applying' });
+      if (isStored) run.applying = memory.version;
+      return;
+    }
+    try {
+      const problem = await outputWriter.apply(entry.ref, run.registration, outputs, signal);
+      run.answer = { ...run.answer, applied: { problem } };
+    } catch (error) {
+      if (!isRefused(error) || ++run.refusals < maxRefusals) throw error;
+      const message = `the API server rejected writing outputs: ${describe(error)}`;
+      run.answer = { ...run.answer, applied: { problem: { code: 'NotWritten', message } } };
+    }
+  }
+
+  async #end(facts: Facts, memory: KeyMemory, step: StepOf<'end'> | StepOf<'repeat'>): Promise<void> {
+    const { reporter } = this.#deps;
+    const triggers = memory.run?.start?.triggers ?? [];
+    if (!(await this.#store(facts, step.next))) return;
+    memory.run = undefined;
+    memory.wake = { version: wakeVersion(step.next), ...step.wake };
+    if (step.do === 'repeat') {
+      // Triggers that arrived during the run wait as well: their calls would fail, too.
+      const delayed = [...triggers, ...(memory.pending?.triggers ?? [])];
+      const { nowMs, monotonicMs } = facts;
+      const atMs = nowMs + step.wake.at - monotonicMs;
+      memory.pending = withTriggers(
+        undefined,
+        delayed.map((trigger) => ({ ...trigger, atMs })),
+        { nowMs, monotonicMs },
+      );
+    } else {
+      // Inputs may have changed while the record was stored.
+      const now = this.#deps.facts.read(memory) ?? facts;
+      memory.keep((waiting) => isWanted(waiting, now, step.next));
+      if (!memory.pending) memory.oldest = undefined;
+    }
+    if (step.do === 'end' && step.warning !== undefined)
+      reporter.warn(facts.entry, memory.key, alreadySatisfied, step.warning);
+    reporter.statusChanged(memory.key);
+  }
+
+  async #retire(facts: Facts, memory: KeyMemory, { ended }: StepOf<'retire'>): Promise<void> {
+    const { outputWriter, reporter, onRetired, signal } = this.#deps;
+    const { entry, registration, stored } = facts;
+    if (!stored) return;
+    const abandoned = isComponentAbandoned(facts.mayRun);
+    await outputWriter.retire(entry.ref, registration, stored, { abandoned }, signal);
+    if (ended) reporter.recordStored(memory.key, stored.record, ended);
+    memory.run = undefined;
+    memory.pending = undefined;
+    memory.oldest = undefined;
+    onRetired(memory.key, entry, { abandoned });
+  }
+
+  /** False after a conflict: decide again. */
+  async #store(facts: Facts, next: RunRecord): Promise<boolean> {
+    const { runs, reporter, signal } = this.#deps;
+    const { stored } = facts;
+    const swap = await runs.swap(next, stored, signal);
+    if (swap.kind === 'conflict') {
+      this.#conflict(stored, swap.stored);
+      return false;
+    }
+    facts.memory.version = swap.stored.resourceVersion;
+    if (stored) reporter.recordStored(keyOf(facts), stored.record, swap.stored.record);
+    return true;
+  }
+
+  /** Throws if the record is gone: the watch reports it soon. */
+  #conflict(base: StoredRecord | undefined, current: StoredRecord | undefined): true {
+    this.#deps.reporter.conflict();
+    if (base && !current) throw new ApiError(409, 'Conflict', 'the run record was removed meanwhile');
+    return true;
+  }
+
+  #noteDue(memory: KeyMemory, step: Step): void {
+    if (step.do === 'rest') {
+      memory.dueAt = memory.run ? undefined : step.at;
+      memory.lane = step.lane ?? lanes.time;
+    } else if (step.do === 'start') {
+      const now = this.#deps.clock.monotonic();
+      memory.dueAt = Math.min(memory.dueAt ?? now, now);
+      memory.lane = step.lane;
+    } else {
+      memory.dueAt = undefined;
+    }
+  }
+
+  /** Warns if the start began a livelock. */
+  #noteLivelock({ nowMs, monotonicMs, entry }: Facts, memory: KeyMemory, triggers: readonly Trigger[]): void {
+    const isLooping = isLivelock(memory.recentStarts, monotonicMs);
+    if (isLooping === (memory.livelock !== undefined)) return;
+    const { reporter } = this.#deps;
+    memory.livelock = isLooping ? livelockMessage(triggers, nowMs) : undefined;
+    if (memory.livelock) reporter.warn(entry, memory.key, 'Livelock', memory.livelock);
+    reporter.statusChanged(memory.key);
+  }
+
+  #failed(memory: KeyMemory, error: unknown, step: Step | undefined): void {
+    const { reporter } = this.#deps;
+    if (error instanceof RemovalRejected) {
+      this.#setProblem(memory, { state: 'Deleting', reason: 'NotWritten', message: error.message });
+    } else if (!(error instanceof ApiError || error instanceof TransportError || error instanceof CodedError)) {
+      this.#setProblem(memory, reporter.keyFailed(memory.key, error));
+    } else if (error instanceof CodedError) {
+      this.#setProblem(memory, { state: 'Retrying', reason: error.code, message: error.message });
+    } else if (isRefused(error) && step?.do !== 'start' && step?.do !== 'apply') {
+      const message = `the API server rejected the run record: ${describe(error)}; the server retries`;
+      this.#setProblem(memory, { state: 'Failed', reason: 'NotStored', message });
+    }
+  }
+
+  #setProblem(memory: KeyMemory, problem: KeyMemory['problem']): void {
+    if (memory.problem === undefined && problem === undefined) return;
+    memory.problem = problem;
+    this.#deps.reporter.statusChanged(memory.key);
+  }
+
+  /** A run needs a slot until it has ended and its call is answered. */
+  #settleSlot(memory: KeyMemory): void {
+    const { limits } = this.#deps;
+    const isActive = memory.isCalling || (memory.run !== undefined && !memory.isDropped);
+    if (isActive) limits.acquire(memory.key);
+    else limits.release(memory.text);
+  }
+
+  #hint(memory: KeyMemory, reason: string, delayMs: number, lane: Lane = memory.lane): void {
+    this.#deps.queue.hint(memory.text, reason, { lane, delayMs: Math.max(0, delayMs) });
+  }
+}
+
+const keyOf = ({ entry, registration }: Facts): ComponentKey => ({
+  entryUid: entry.ref.uid,
+  component: registration.name,
+});
+
+/** Has the time, because the message stays until a later run starts. */
+function livelockMessage(triggers: readonly Trigger[], nowMs: number): string {
+  // A watched object is no input, so it did not cause the livelock.
+  const changes = triggers.flatMap(({ reason, detail }) =>
+    detail === undefined || reason === triggerReasons.remote ? [] : [detail],
+  );
+  const found = `the same inputs started more than 5 runs in the 10 minutes before ${formatTime(nowMs)}`;
+  const remedy = 'check which component or user changes these inputs back and forth';
+  if (changes.length === 0) return `${found}; ${remedy}`;
+  return `${found}; changes of ${changes.join(', ')} started the last of them; ${remedy}`;
+}
