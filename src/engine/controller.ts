@@ -20,7 +20,6 @@ export interface ControllerOptions extends DispatcherOptions {
 export class Controller {
   readonly name: string;
   readonly #options: ControllerOptions;
-  #dispatcher: Dispatcher | undefined;
 
   constructor(options: ControllerOptions) {
     this.name = options.name;
@@ -35,7 +34,6 @@ export class Controller {
     const { sources } = this.#options;
     const log = this.#options.log.child({ controller: this.name });
     const dispatcher = new Dispatcher({ ...this.#options, log });
-    this.#dispatcher = dispatcher;
     const stop = new AbortController();
     // Each source adds a listener.
     setMaxListeners(0, stop.signal);
@@ -60,12 +58,6 @@ export class Controller {
       signal.removeEventListener('abort', onAbort);
       stop.abort();
       await dispatcher.stop();
-      if (this.#dispatcher === dispatcher) this.#dispatcher = undefined;
     }
-  }
-
-  /** Lets `admit` decide again about refused keys, or about those among `keys`. */
-  wake(keys?: Iterable<string>): void {
-    this.#dispatcher?.queue.readmit(keys);
   }
 }

@@ -7,8 +7,6 @@ import type { EmitOptions } from './source.ts';
 export interface QueueOptions {
   /** Served in order from 0. Default 1. */
   readonly lanes?: number;
-  /** Whether a due key may run; a refused one waits until `readmit()` or its next add. */
-  readonly admit?: (key: string) => boolean;
   /** Called when a key that is being processed becomes due again. `lane`: where it will wait. */
   readonly onDueWhileRunning?: (key: string, lane: number) => void;
   /** Of `retry`, milliseconds. Default base 100, cap 30000. */
@@ -44,9 +42,7 @@ const WALL_CHECK_MS = 500;
  * Keys that wait for a worker. Lane 0 goes first, in a lane the key that has been due longest.
  *
  *   add ─> delayed ─> due (in a lane) ─ take ─> running ─ done
- *                        ^   │                     └ added meanwhile: due again after `done`
- *           readmit, add │   v `admit` says no
- *                       refused
+ *                                                  └ added meanwhile: due again after `done`
  *
  * A key for a wall-clock instant also becomes due after the delay that remained at the add, so that
  * setting the clock back never lengthens a wait.
@@ -55,18 +51,16 @@ export class KeyedQueue {
   readonly #clock: Clock;
   readonly #onReady: () => void;
   readonly #metrics: ControllerMetrics;
-  readonly #admit: ((key: string) => boolean) | undefined;
   readonly #onDueWhileRunning: (key: string, lane: number) => void;
   readonly #backoff: { readonly baseMs: number; readonly capMs: number };
   readonly #random: () => number;
 
-  /** Not due yet (in #delays), due (in a lane), refused, or waiting for their own current run. */
+  /** Not due yet (in #delays), due (in a lane), or waiting for their own current run. */
   readonly #pending = new Map<string, Pending>();
   readonly #running = new Set<string>();
   readonly #delays = new DeadlineHeap<string>();
   readonly #wallDeadlines = new DeadlineHeap<string>();
   readonly #lanes: readonly DeadlineHeap<string>[];
-  readonly #refused = new Set<string>();
   /** Failures since the last `forget`. */
   readonly #failures = new Map<string, number>();
   /** `at`: when it fires, monotonic milliseconds. */
@@ -83,14 +77,13 @@ export class KeyedQueue {
     this.#clock = clock;
     this.#onReady = onReady;
     this.#metrics = metrics;
-    this.#admit = options.admit;
     this.#onDueWhileRunning = options.onDueWhileRunning ?? (() => {});
     this.#backoff = options.backoff ?? { baseMs: 100, capMs: 30_000 };
     this.#random = options.random ?? Math.random;
     this.#lanes = Array.from({ length: Math.max(1, options.lanes ?? 1) }, () => new DeadlineHeap<string>());
   }
 
-  /** Due keys, also refused ones and those that wait for their own run. */
+  /** Due keys, also those that wait for their own run. */
   get depth(): number {
     return this.#pending.size - this.#delays.size;
   }
@@ -145,14 +138,10 @@ export class KeyedQueue {
   /** The next due key of lanes 0 to `lastLane`. Call `done` after processing it. */
   take(lastLane: number = this.#lanes.length - 1): TakenKey | undefined {
     for (const lane of this.#lanes.slice(0, lastLane + 1)) {
-      for (let first = lane.peek(); first; first = lane.peek()) {
-        lane.delete(first.key);
-        if (this.#admit && !this.#admit(first.key)) {
-          this.#refused.add(first.key);
-          continue;
-        }
-        return this.#start(first.key);
-      }
+      const first = lane.peek();
+      if (!first) continue;
+      lane.delete(first.key);
+      return this.#start(first.key);
     }
     return undefined;
   }
@@ -162,14 +151,6 @@ export class KeyedQueue {
     if (!this.#running.delete(key)) return;
     const pending = this.#pending.get(key);
     if (pending) this.#place(pending);
-  }
-
-  /** Makes refused keys ready again, all or those among `keys`; `admit` decides anew. */
-  readmit(keys: Iterable<string> = this.#refused): void {
-    for (const key of [...keys]) {
-      const pending = this.#refused.has(key) ? this.#pending.get(key) : undefined;
-      if (pending) this.#place(pending);
-    }
   }
 
   /** Also ignores further adds. */
@@ -225,7 +206,6 @@ export class KeyedQueue {
       this.#onDueWhileRunning(key, lane);
       return;
     }
-    this.#refused.delete(key);
     const ready = this.#lanes[lane];
     // Setting the key again would move it behind others with the same time.
     if (ready?.get(key) !== pending.dueAt) ready?.set(key, pending.dueAt);

@@ -45,35 +45,3 @@ export function retryAfterMsOf(error: unknown): number {
 /** `period`, changed by up to `share` of it; for work at intervals. */
 export const jittered = (period: number, share: number, random: Random): number =>
   period * (1 - share + 2 * share * random());
-
-interface KeyBackoffOptions extends Bounds {
-  readonly random: Random;
-}
-
-/** The backoff of each key, by its consecutive failures. */
-export class KeyBackoff<Key extends WeakKey> {
-  readonly #options: KeyBackoffOptions;
-  readonly #failures = new WeakMap<Key, number>();
-
-  constructor(options: KeyBackoffOptions) {
-    this.#options = options;
-  }
-
-  failed(key: Key): void {
-    this.#failures.set(key, this.count(key) + 1);
-  }
-
-  count(key: Key): number {
-    return this.#failures.get(key) ?? 0;
-  }
-
-  /** 0 without a failure since the last success. Each call draws new jitter. */
-  delayMs(key: Key): number {
-    const failures = this.count(key);
-    return failures === 0 ? 0 : backoffMs({ ...this.#options, attempt: failures - 1 });
-  }
-
-  forget(key: Key): void {
-    this.#failures.delete(key);
-  }
-}

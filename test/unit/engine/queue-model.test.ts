@@ -18,7 +18,6 @@ interface Wanted {
 class Model {
   readonly wanted = new Map<string, Wanted>();
   readonly running = new Set<string>();
-  readonly closedKeys = new Set<string>();
   readonly clock: SimulatedClock;
 
   constructor(clock: SimulatedClock) {
@@ -63,7 +62,6 @@ const command = fc.oneof(
   fc.record({ kind: fc.constant('take' as const) }),
   fc.record({ kind: fc.constant('done' as const), key }),
   fc.record({ kind: fc.constant('advance' as const), ms: fc.nat(3000) }),
-  fc.record({ kind: fc.constant('toggle' as const), key }),
 );
 const jump = fc.record({ kind: fc.constant('jump' as const), ms: fc.integer({ min: -100_000, max: 100_000 }) });
 type Command = typeof command extends fc.Arbitrary<infer T> ? T | { kind: 'jump'; ms: number } : never;
@@ -71,10 +69,10 @@ type Command = typeof command extends fc.Arbitrary<infer T> ? T | { kind: 'jump'
 async function check(commands: readonly Command[], exactOrder: boolean): Promise<void> {
   const clock = new SimulatedClock();
   const model = new Model(clock);
-  const queue = new KeyedQueue(clock, () => {}, { lanes: LANES, admit: (key) => !model.closedKeys.has(key) });
+  const queue = new KeyedQueue(clock, () => {}, { lanes: LANES });
 
   const take = (): string | undefined => {
-    const candidates = [...model.wanted].filter(([key]) => !model.running.has(key) && !model.closedKeys.has(key));
+    const candidates = [...model.wanted].filter(([key]) => !model.running.has(key));
     const work = queue.take();
     if (!work) {
       const lost = candidates.filter(([, wanted]) => model.isDue(wanted)).map(([key]) => key);
@@ -116,10 +114,6 @@ async function check(commands: readonly Command[], exactOrder: boolean): Promise
       case 'advance':
         await clock.advance(step.ms);
         break;
-      case 'toggle':
-        if (!model.closedKeys.delete(step.key)) model.closedKeys.add(step.key);
-        queue.readmit();
-        break;
       case 'jump':
         clock.setWall(clock.now() + step.ms);
         break;
@@ -131,8 +125,6 @@ async function check(commands: readonly Command[], exactOrder: boolean): Promise
   }
 
   // After any history, the queue returns every added key exactly once.
-  model.closedKeys.clear();
-  queue.readmit();
   for (let round = 0; round < 3; round++) {
     for (const key of model.running) queue.done(key);
     model.running.clear();
