@@ -42,7 +42,8 @@ export class Limits {
   /** Takes a slot if the key may run; the caller releases it. A dropped key needs none. */
   admit(text: string): boolean {
     this.#woken.delete(text);
-    if (this.#slots.has(text)) return true;
+    // Of a run that another process ended.
+    this.release(text);
     const key = parseKey(text);
     const lane = this.#deps.laneOf(text);
     if (!key || lane === undefined) return true;

@@ -252,7 +252,7 @@ export class RunReconciler implements Reconciler {
   /** In the background; the answer is handled by a later reconcile. */
   #call(facts: Facts, memory: KeyMemory): void {
     const { components, clock, signal, addresses, reporter } = this.#deps;
-    const { entry, registration, stored, nowMs, monotonicMs } = facts;
+    const { entry, stored, nowMs, monotonicMs } = facts;
     const { run } = memory;
     if (!run?.token || !stored) return;
     run.isUncalled = false;
@@ -266,7 +266,7 @@ export class RunReconciler implements Reconciler {
     memory.isCalling = true;
     const request = requestOf(addresses, entry, stored.record, run.token, nowMs + run.registration.timeoutMs);
     components
-      .invoke(registration, request, signal)
+      .invoke(run.registration, request, signal)
       .catch((error: unknown): Reply => {
         signal.throwIfAborted();
         const message = `the server failed to call the component: ${describe(error)}; report this error to the maintainers with the log of the server`;

@@ -135,6 +135,8 @@ export class RunSource implements Source {
     const isSpread = readers > maxReadersAtOnce && isKubeconfigReplaced(before, entry);
     for (const { key, triggers } of changed)
       for (const trigger of isSpread ? this.#spread(triggers) : triggers) this.trigger(key, trigger);
+    // Also of a suspended entry, whose runs may no longer write.
+    if (entry.deleting && !before.deleting) this.#emitKnown(uid);
     // Without a registration, only its abandonment moves a component.
     for (const memory of memories.ofEntry(uid)) {
       const { component } = memory.key;
