@@ -22,4 +22,21 @@ describe('the final report of a run whose entry is being deleted', () => {
     assert.deepEqual(pluck(manager.calls, 'operation'), ['reconcile', 'delete']);
     assert.equal(inventory.entry(ref), undefined);
   });
+
+  it('is accepted also while the entry is suspended, and the run may no longer write', async () => {
+    const { clock, inventory, manager, ref } = await stageWithEntry([{ name: 'network' }], {
+      network: () => ({ kind: 'accepted', heartbeatTimeoutMs: 3_600_000 }),
+    });
+    const key = { entryUid: ref.uid, component: 'network' };
+    const [call] = manager.calls;
+    inventory.setSpec(ref, { suspend: true });
+    await clock.advance(1000);
+    assert.equal(inventory.record(key)?.record.credentialId, 'm-1');
+    inventory.delete(ref);
+    await clock.advance(1000);
+    assert.equal(inventory.record(key)?.record.credentialId, undefined);
+    assert.equal((await manager.report(call, { heartbeat: {} })).status, 403);
+    assert.equal((await manager.report(call, { outcome: 'Done' })).status, 200);
+    assert.equal(inventory.record(key)?.record.heldBy, 'Suspended');
+  });
 });

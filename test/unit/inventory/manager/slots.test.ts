@@ -36,6 +36,14 @@ describe('slots', () => {
     assert.deepEqual(new Set(poked), new Set(['c/network']));
   });
 
+  it('of a run that another process ended are not used for the next run', () => {
+    const { limits, poked } = oneSlot();
+    limits.acquire({ entryUid: 'b', component: 'network' });
+    assert.equal(limits.admit('b/network'), false);
+    limits.release('a/network');
+    assert.deepEqual(poked, ['c/network', 'b/network']);
+  });
+
   it('go to a waiting key, not to that of a deleted entry', () => {
     const { limits, poked, deleted } = oneSlot();
     deleted.add('b/network');
