@@ -64,7 +64,7 @@ export function mayRun(
 
 /** What one reconcile does next. The record is written by compare-and-swap. */
 export type Step =
-  /** Nothing until `at`, monotonic milliseconds, or the next change. `isDue`: a run waits. */
+  /** Nothing until `at`, monotonic milliseconds, or the next change. */
   | { readonly do: 'rest'; readonly at?: number; readonly lane?: Lane }
   /** Get a slot and a token, store the record with the token's ID. */
   | {

@@ -40,8 +40,15 @@ export class Memory {
   livelock: string | undefined;
   /** Of the last started run. */
   rejectedReport: RejectedReport | undefined;
+  /** The run may have ended with this record: its write has no answer yet, or lost it. */
+  ending: { readonly before: RunRecord; readonly after: RunRecord } | undefined;
+  /** A run whose start may be stored: the same. */
+  unsure: ActiveRun | undefined;
   /** Why the last step failed, shown until one succeeds. */
   problem: Problem | undefined;
+  /** Steps that failed in a row, and when the next try follows, whatever changes until then. */
+  failures = 0;
+  retryAt = Number.NEGATIVE_INFINITY;
   /** When the next run is due; undefined during a run, and if none may start. */
   dueAt: number | undefined;
   lane: Lane = lanes.time;

@@ -20,7 +20,7 @@ import { isTimer, type Lane, lanes, mergeTriggers, type Trigger, trigger, trigge
 
 /**
  * What to do now. Pure, apart from `random`; never throws. The record says what happened, whichever
- * process wrote it; `prepared` facts have the memory that belongs to it.
+ * process wrote it; the memory is that of `FactsReader.refresh`.
  */
 export function plan(facts: Facts): Step {
   const record = facts.stored?.record;
@@ -40,7 +40,7 @@ function planRun(facts: Facts, record: RunRecord, run: ActiveRun): Step {
     const next = rolledBack(record, run.start?.before, nowMs);
     return repeat(facts, next, { at: monotonicMs, reason: wakeReason(next.lastOutcome?.outcome) });
   }
-  if (facts.entry.deleting && record.operation === 'reconcile' && record.credentialId !== undefined) {
+  if (isDraining(facts, record) && record.credentialId !== undefined) {
     // The run may report until its deadline, but no longer write. The stored deadline lacks the
     // unstored share of a heartbeat.
     const deadlineMs = nowMs + Math.max(0, run.deadlineAt - monotonicMs);
@@ -51,6 +51,10 @@ function planRun(facts: Facts, record: RunRecord, run: ActiveRun): Step {
   if (monotonicMs < run.deadlineAt) return { do: 'rest', at: run.deadlineAt };
   return end(facts, record, leaseOver(facts, record, run));
 }
+
+/** The entry is being deleted: the run may report its outcome, and no longer write. */
+export const isDraining = ({ entry }: Facts, { operation }: RunRecord): boolean =>
+  entry.deleting && operation === 'reconcile';
 
 const abandoned: Ending = {
   outcome: 'Retry',
@@ -95,7 +99,8 @@ function onOutcome(facts: Facts, record: RunRecord, { outcome, applied }: Extrac
   }
   if (outcome.outcome === 'Deleted') return { do: 'retire', ended: endedRecord(facts, record, outcome) };
   if (applied) return end(facts, record, applied.problem ? endingOf(applied.problem) : outcome);
-  const mayWrite = phase === 'Applying' || credentialId !== undefined;
+  const isOver = isDraining(facts, record) || isComponentAbandoned(facts.mayRun);
+  const mayWrite = phase === 'Applying' || (credentialId !== undefined && !isOver);
   if (mayWrite && 'outputs' in outcome && outcome.outputs) return { do: 'apply', outputs: outcome.outputs };
   return end(facts, record, outcome, outcome.outcome === 'NotReady' ? outcome : undefined);
 }

@@ -23,7 +23,7 @@ interface EntryStatusDeps {
   readonly runs: RunStore;
   /** Undefined until this replica leads. */
   readonly memories: () => Memories | undefined;
-  readonly facts: Pick<FactsReader, 'read'>;
+  readonly facts: Pick<FactsReader, 'refresh'>;
   readonly clock: Clock;
   /** The failed call that opened the circuit breaker; undefined unless it is open. */
   readonly endpointProblem: (component: string) => EndpointProblem | undefined;
@@ -110,7 +110,7 @@ export class EntryStatus {
     const memory = memories()?.get(keyText(key)) ?? new KeyMemory(key);
     // Its inputs may be what cannot be read.
     if (memory.problem?.reason === internalError) return { ...plainStatus('Failed', internalError), ...memory.problem };
-    const known = facts.read(memory, entry);
+    const known = facts.refresh(memory, entry);
     return known ? statusOf(known, endpointProblem(key.component)) : plainStatus('Progressing', 'Pending');
   }
 }

@@ -34,8 +34,8 @@ export class FactsReader {
     this.#deps = deps;
   }
 
-  /** Of a key whose entry and registration are known. Brings its memory up to date. */
-  read(memory: KeyMemory, entry = this.#deps.entries.find(memory.key.entryUid)): Facts | undefined {
+  /** Brings the memory up to date. Undefined while the entry or the registration is unknown. */
+  refresh(memory: KeyMemory, entry = this.#deps.entries.find(memory.key.entryUid)): Facts | undefined {
     const { runs, registrations, remote, clock, random } = this.#deps;
     const { component } = memory.key;
     if (memory.isDropped || !entry) return undefined;
@@ -102,7 +102,10 @@ function observe(memory: KeyMemory, facts: Facts): void {
   // Clusters often fail together; jitter spreads the runs.
   else memory.unwatched ??= { since: monotonicMs, periodMs: jittered(unwatchedRunsMs, 0.1, facts.random) };
   if (isActive || memory.starting !== undefined) return;
-  if (isOutdated(facts)) memory.pending = undefined;
+  if (isOutdated(facts)) {
+    memory.pending = undefined;
+    memory.oldest = undefined;
+  }
   if (!record) return;
   if (memory.wake?.version !== wakeVersion(record)) {
     // Another clock may have set the stored time, so cap the delay.
@@ -119,6 +122,12 @@ function observe(memory: KeyMemory, facts: Facts): void {
  * may report until their deadline.
  */
 function adopt(memory: KeyMemory, facts: Facts, record: RunRecord): void {
+  const { unsure } = memory;
+  memory.unsure = undefined;
+  if (unsure?.token?.id !== undefined && unsure.token.id === record.credentialId) {
+    memory.run = unsure;
+    return;
+  }
   const { registration, nowMs, monotonicMs } = facts;
   const elapsedMs = Math.max(0, nowMs - (record.startedAtMs ?? nowMs) - clockSlackMs);
   // This process may have started a later run.

@@ -13,7 +13,7 @@ interface LimitsDeps {
   readonly isPrepared: (entryUid: string) => boolean;
   /** If the breaker is open, an admitted call counts as its probe. */
   readonly breakerAdmits: (component: string) => boolean;
-  /** Undefined if the loop of the key was dropped. */
+  /** Undefined if the entry of the key is gone. */
   readonly laneOf: (key: string) => number | undefined;
   /** The circuit breaker of the component admits no call, so the key waits. */
   readonly onUnreachable: (key: string) => void;

@@ -22,6 +22,8 @@ export class KeyMemory extends Memory {
 export class Memories {
   readonly #byText = new Map<string, KeyMemory>();
   readonly #byEntry = new Map<string, Set<KeyMemory>>();
+  /** Keys with an unanswered call, possibly of a dropped memory. */
+  readonly #calling = new Set<string>();
 
   get(text: string): KeyMemory | undefined {
     return this.#byText.get(text);
@@ -31,6 +33,7 @@ export class Memories {
     const existing = this.#byText.get(keyText(key));
     if (existing) return existing;
     const memory = new KeyMemory(key);
+    memory.isCalling = this.#calling.has(memory.text);
     this.#byText.set(memory.text, memory);
     const siblings = this.#byEntry.get(key.entryUid) ?? new Set();
     this.#byEntry.set(key.entryUid, siblings.add(memory));
@@ -43,6 +46,20 @@ export class Memories {
 
   all(): Iterable<KeyMemory> {
     return this.#byText.values();
+  }
+
+  /** Of a key, one call is unanswered at a time, even if its entry was gone meanwhile. */
+  setCalling(memory: KeyMemory, isCalling: boolean): void {
+    if (isCalling) this.#calling.add(memory.text);
+    else this.#calling.delete(memory.text);
+    for (const one of [memory, this.#byText.get(memory.text)]) if (one) one.isCalling = isCalling;
+  }
+
+  forget({ key, text }: KeyMemory): void {
+    const memory = this.#byText.get(text);
+    this.#byText.delete(text);
+    if (memory) this.#byEntry.get(key.entryUid)?.delete(memory);
+    if (this.#byEntry.get(key.entryUid)?.size === 0) this.#byEntry.delete(key.entryUid);
   }
 
   /** Returns the dropped ones. */

@@ -5,7 +5,7 @@ import { KeyMutex } from '../../kit/key-mutex.ts';
 import { mergePatched } from '../../kit/merge-patch.ts';
 import { ApiError, isConflict, isRefused } from '../../kube/errors.ts';
 import type { WriteThroughCache } from '../../kube/write-through-cache.ts';
-import type { OutputsProblem } from '../core/memory.ts';
+import type { OutputsProblem, Problem } from '../core/memory.ts';
 import type { StoredRecord } from '../core/run-record.ts';
 import type { Entry, EntryRef } from '../entry.ts';
 import { outputsViolation } from '../policy/component-write.ts';
@@ -139,15 +139,23 @@ export class OutputWriter {
   }
 }
 
-/** A removal that the API server rejected. */
-export class RemovalRejected extends Error {}
+/** The API server refused a write, which the status shows. */
+export class Refused extends Error {
+  readonly problem: Problem;
+
+  constructor(problem: Problem) {
+    super(problem.message);
+    this.problem = problem;
+  }
+}
 
 async function named(what: string, removal: Promise<void>): Promise<void> {
   try {
     await removal;
   } catch (error) {
     if (!isRefused(error)) throw error;
-    throw new RemovalRejected(`the API server rejected ${what}: ${describe(error)}`);
+    const message = `the API server rejected ${what}: ${describe(error)}`;
+    throw new Refused({ state: 'Deleting', reason: 'NotWritten', message });
   }
 }
 

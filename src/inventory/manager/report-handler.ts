@@ -8,6 +8,7 @@ import type { Log } from '../../observe/log.ts';
 import { extension } from '../core/endings.ts';
 import type { Facts } from '../core/facts.ts';
 import type { ActiveRun, RejectedReportCode, RunToken } from '../core/memory.ts';
+import { isComponentAbandoned, isDraining } from '../core/plan.ts';
 import type { LastOutcome, RunRecord } from '../core/run-record.ts';
 import { type ComponentKey, keyText, runId } from '../key.ts';
 import type { ReportAnswer, ReportSink, RunStore, TokenIssuer } from '../ports.ts';
@@ -38,6 +39,7 @@ interface EndedRun {
   readonly credentials: readonly string[];
   /** Digest of the report with the outcome. */
   readonly report: string;
+  readonly outcome: Outcome;
   readonly rejection: Rejection;
 }
 
@@ -63,15 +65,13 @@ export class ReportHandler implements ReportSink {
   }
 
   async report(run: ReportedRun, credentialId: string, body: unknown): Promise<ReportAnswer> {
-    const { memories, reconciler, enqueue } = this.#deps;
+    const { memories, reconciler } = this.#deps;
     const memory = memories.get(keyText(run));
     if (!memory) return this.#afterRun(run, credentialId, body);
     try {
       return await reconciler.exclusively(memory, () => this.#handle(memory, run, credentialId, body));
     } catch (error) {
       return notStored(describe(error));
-    } finally {
-      enqueue(memory.text);
     }
   }
 
@@ -104,9 +104,16 @@ export class ReportHandler implements ReportSink {
         message: first ? `${first.field}: ${first.message}` : 'the report violates the contract; correct it',
       };
     }
-    if (read.value.kind === 'outcome') return this.#outcome(memory, run, current, read.value.outcome, digestOf(body));
-    if (!this.#isAuthorized(record, credentialId)) return drainingRun;
-    return this.#heartbeat(memory, run, current, read.value.leaseSeconds);
+    // The schedule of the key may have changed.
+    const { value } = read;
+    try {
+      if (value.kind === 'outcome') return await this.#outcome(memory, run, current, value.outcome, digestOf(body));
+      if (isComponentAbandoned(current.facts.mayRun)) return runOver(run);
+      if (isDraining(current.facts, record) || !this.#isAuthorized(record, credentialId)) return drainingRun;
+      return await this.#heartbeat(memory, run, current, value.leaseSeconds);
+    } finally {
+      this.#deps.enqueue(memory.text);
+    }
   }
 
   async #outcome(
@@ -117,10 +124,12 @@ export class ReportHandler implements ReportSink {
     report: string,
   ): Promise<ReportAnswer> {
     const { reconciler, runs } = this.#deps;
-    const isFirst = run.answer?.kind !== 'outcome';
-    if (run.answer?.kind === 'outcome' && run.answer.report !== report) return this.#differs(reported);
-    if (isFirst) run.answer = { kind: 'outcome', outcome, report };
-    const ended = { seq: reported.seq, credentials: run.credentials, report };
+    if (run.answer?.kind !== 'outcome') run.answer = { kind: 'outcome', outcome, report };
+    else if (run.answer.report !== report) return this.#differs(reported);
+    // A component cannot drive writes by repeated reports.
+    else if (reconciler.isBackingOff(memory))
+      return notStored('a write failed a moment ago, and the server repeats it');
+    const ended = { seq: reported.seq, credentials: run.credentials, report, outcome };
     // Even if storing it fails: the server repeats that.
     this.#endedRuns.set(memory.text, { ...ended, rejection: undefined });
     await reconciler.proceed(memory, { mayStart: false });
@@ -169,13 +178,13 @@ export class ReportHandler implements ReportSink {
     const { facts, tokens, clock, signal } = this.#deps;
     const isFresh = ({ expiresAtMs }: RunToken): boolean => expiresAtMs - clock.now() > refreshMs;
     if (pendingToken && isFresh(pendingToken)) return pendingToken;
-    const entry = facts.read(memory)?.entry;
+    const entry = facts.refresh(memory)?.entry;
     if (!entry || (token && isFresh(token))) return undefined;
     return tokens.forRun(entry, registration, signal);
   }
 
   #running(memory: KeyMemory, { seq }: ReportedRun): Running | undefined {
-    const facts = this.#deps.facts.read(memory);
+    const facts = this.#deps.facts.refresh(memory);
     const record = facts?.stored?.record;
     const { run } = memory;
     return facts && record && run && record.seq === seq && record.phase === 'Running'
@@ -200,8 +209,14 @@ export class ReportHandler implements ReportSink {
     const ended = this.#endedRuns.get(keyText(run));
     if (ended?.seq !== run.seq) return runOver(run);
     if (!ended.credentials.includes(credentialId)) return foreignCredential;
-    if (ended.report === digestOf(body)) return { status: 200, extension: undefined, rejection: ended.rejection };
-    return this.#differs(run);
+    if (ended.report !== digestOf(body)) return this.#differs(run);
+    const record = this.#deps.runs.find(run)?.record;
+    if (record?.seq === run.seq) {
+      if (record.phase !== 'Idle') return notStored('its outputs are not written yet');
+      if (record.lastOutcome?.seq !== run.seq) return runOver(run);
+    }
+    const rejection = rejectionOf(record?.lastOutcome, run, ended.outcome) ?? ended.rejection;
+    return { status: 200, extension: undefined, rejection };
   }
 
   #differs(run: ReportedRun): ReportAnswer {

@@ -1,5 +1,5 @@
 import { alreadySatisfied } from '../../api/inventory/describe-state.ts';
-import { done, type Reconciler, type Result, retry, retryConflict } from '../../engine/result.ts';
+import { after, done, type Reconciler, type Result, retry, retryConflict } from '../../engine/result.ts';
 import type { HintSource } from '../../engine/sources/hint.ts';
 import { backoffMs } from '../../kit/backoff.ts';
 import { type Clock, formatTime } from '../../kit/clock.ts';
@@ -11,7 +11,7 @@ import type { Extension, Facts, Step, StepOf } from '../core/facts.ts';
 import type { ActiveRun, Answer, RejectedReportCode } from '../core/memory.ts';
 import { wakeVersion } from '../core/memory.ts';
 import { isComponentAbandoned, isWanted, plan } from '../core/plan.ts';
-import type { RunRecord, StoredRecord } from '../core/run-record.ts';
+import type { RunRecord } from '../core/run-record.ts';
 import { callSlackMs, isLivelock, withStart } from '../core/timing.ts';
 import { type Lane, lanes, type Trigger, triggerReasons, withTriggers } from '../core/triggers.ts';
 import type { Entry } from '../entry.ts';
@@ -22,7 +22,7 @@ import { type Addresses, requestOf } from './component-request.ts';
 import type { FactsReader } from './facts-reader.ts';
 import type { Limits } from './limits.ts';
 import type { KeyMemory, Memories } from './memories.ts';
-import { type OutputWriter, RemovalRejected } from './output-writer.ts';
+import { type OutputWriter, Refused } from './output-writer.ts';
 import type { RunReporter } from './run-reporter.ts';
 
 export interface RunReconcilerDeps {
@@ -48,8 +48,8 @@ export interface RunReconcilerDeps {
 
 /** Minimum heartbeat timeout after a 202, milliseconds. */
 const minHeartbeatTimeoutMs = 1000;
-/** After calls that the server could not make. */
-const uncalledBackoff = { baseMs: 200, capMs: 30_000 };
+/** After a failed step, and after a call that the server could not make. */
+const backoff = { baseMs: 200, capMs: 30_000 };
 
 /** Of the outputs of one run: a webhook or a permission may be missing only briefly. */
 const maxRefusals = 5;
@@ -64,16 +64,22 @@ export class RunReconciler implements Reconciler {
   }
 
   async reconcile(text: string): Promise<Result> {
-    const { memories, signal } = this.#deps;
+    const { memories, signal, clock } = this.#deps;
     const memory = memories.get(text);
     if (!memory) return done;
     try {
+      if (this.isBackingOff(memory)) return after(memory.retryAt - clock.monotonic());
       await this.exclusively(memory, () => this.proceed(memory, { mayStart: true }));
       return done;
     } catch (error) {
       if (signal.aborted || memory.isDropped) return done;
       return isConflict(error) ? retryConflict(error) : retry(error);
     }
+  }
+
+  /** A step failed a moment ago: changes do not repeat it sooner. */
+  isBackingOff(memory: KeyMemory): boolean {
+    return memory.retryAt > this.#deps.clock.monotonic();
   }
 
   /** Reconciles and reports of one key do not overlap. */
@@ -83,13 +89,12 @@ export class RunReconciler implements Reconciler {
 
   /** Does what is to do now. Of a new run, only if it `mayStart`, and after no other step. */
   async proceed(memory: KeyMemory, { mayStart }: { readonly mayStart: boolean }): Promise<void> {
-    let step: Step | undefined;
     try {
       for (let isFirst = mayStart; ; isFirst = false) {
-        step = undefined;
-        const facts = this.#deps.facts.read(memory);
+        const facts = this.#deps.facts.refresh(memory);
         if (!facts) return;
-        step = plan(facts);
+        this.#reportEnding(memory, facts.stored?.record);
+        const step = plan(facts);
         this.#noteDue(memory, step);
         if (step.do === 'rest' || (step.do === 'start' && !isFirst)) {
           this.#setProblem(memory, undefined);
@@ -98,11 +103,12 @@ export class RunReconciler implements Reconciler {
           return;
         }
         if (!(await this.#act(facts, memory, step))) return;
+        memory.failures = 0;
         this.#setProblem(memory, undefined);
         this.#settleSlot(memory);
       }
     } catch (error) {
-      if (!this.#deps.signal.aborted) this.#failed(memory, error, step);
+      if (!this.#deps.signal.aborted) this.#failed(memory, error);
       throw error;
     } finally {
       this.#settleSlot(memory);
@@ -117,7 +123,7 @@ export class RunReconciler implements Reconciler {
     let isNeeded = true;
     try {
       // Inputs may change and return before the key is handled.
-      const facts = this.#deps.facts.read(memory);
+      const facts = this.#deps.facts.refresh(memory);
       isNeeded = !facts || memory.run !== undefined || isWanted(trigger, facts, facts.stored?.record);
     } catch {
       memory.inputsChanged = true;
@@ -131,7 +137,9 @@ export class RunReconciler implements Reconciler {
 
   /** The entry is gone: an active run is not recorded as ended. */
   drop(memory: KeyMemory): void {
-    this.#deps.limits.drop(memory.key);
+    const { limits, runs } = this.#deps;
+    this.#reportEnding(memory, runs.find(memory.key)?.record);
+    limits.drop(memory.key);
     this.#settleSlot(memory);
   }
 
@@ -142,7 +150,7 @@ export class RunReconciler implements Reconciler {
 
   /** Stores a 202 or a heartbeat, which makes the run asynchronous. False after a conflict. */
   async extend(facts: Facts, run: ActiveRun, { next, deadlineAt, heartbeatTimeoutMs }: Extension): Promise<boolean> {
-    if (next && !(await this.#store(facts, next))) return false;
+    if (next && !(await this.#swap(facts, next))) return false;
     run.deadlineAt = deadlineAt;
     run.heartbeatTimeoutMs = heartbeatTimeoutMs;
     if (facts.stored?.record.asynchronous === false) this.#deps.reporter.statusChanged(keyOf(facts));
@@ -177,7 +185,7 @@ export class RunReconciler implements Reconciler {
         this.#call(facts, memory);
         return true;
       case 'store':
-        if (await this.#store(facts, step.next)) this.#deps.reporter.statusChanged(memory.key);
+        if (await this.#swap(facts, step.next)) this.#deps.reporter.statusChanged(memory.key);
         return true;
       case 'extend': {
         const { run } = memory;
@@ -199,20 +207,20 @@ export class RunReconciler implements Reconciler {
   }
 
   async #start(facts: Facts, memory: KeyMemory, step: StepOf<'start'>): Promise<boolean> {
-    const { limits, tokens, runs, reporter, signal } = this.#deps;
+    const { limits, tokens, reporter, signal } = this.#deps;
     const { entry, readers, registration, stored, digest } = facts;
     memory.isUnreachable = false;
     if (!limits.admit(memory.text)) {
       const isHeld = stored && memory.isUnreachable && stored.record.heldBy !== 'Unreachable';
-      if (isHeld && (await this.#store(facts, { ...stored.record, heldBy: 'Unreachable' })))
+      if (isHeld && (await this.#swap(facts, { ...stored.record, heldBy: 'Unreachable' })))
         reporter.statusChanged(memory.key);
       return false;
     }
     const waiting = memory.pending?.triggers ?? [];
     const before = { inputsDigest: stored?.record.inputsDigest, operation: stored?.record.operation ?? 'reconcile' };
     memory.starting = digest;
+    memory.unsure = undefined;
     memory.inputsChanged = false;
-    memory.sawMissing = false;
     try {
       const token = await tokens.forRun(entry, registration, signal);
       const next = startedRecord(facts, step, token.id);
@@ -232,16 +240,17 @@ export class RunReconciler implements Reconciler {
         pendingToken: undefined,
         credentials: [token.id],
       };
-      const swap = await runs.swap(next, stored, signal);
-      if (swap.kind === 'conflict') {
+      if (!(await this.#swap(facts, next))) {
         memory.run = undefined;
-        return this.#conflict(stored, swap.stored);
+        return true;
       }
       memory.keep((left) => !waiting.includes(left));
+      memory.sawMissing = false;
       memory.rejectedReport = undefined;
-      memory.version = swap.stored.resourceVersion;
       return true;
     } catch (error) {
+      // It may be stored although the answer was lost.
+      if (error instanceof TransportError && !error.notSent) memory.unsure = memory.run;
       memory.run = undefined;
       throw error;
     } finally {
@@ -251,10 +260,10 @@ export class RunReconciler implements Reconciler {
 
   /** In the background; the answer is handled by a later reconcile. */
   #call(facts: Facts, memory: KeyMemory): void {
-    const { components, clock, signal, addresses, reporter } = this.#deps;
+    const { components, memories, clock, signal, addresses, reporter } = this.#deps;
     const { entry, stored, nowMs, monotonicMs } = facts;
     const { run } = memory;
-    if (!run?.token || !stored) return;
+    if (!run?.token || !stored) throw new Error('a run without its start was to be called');
     run.isUncalled = false;
     run.startedAt = monotonicMs;
     run.deadlineAt = monotonicMs + run.registration.timeoutMs + callSlackMs;
@@ -263,7 +272,7 @@ export class RunReconciler implements Reconciler {
     this.#noteLivelock(facts, memory, run.start?.triggers ?? []);
     if (memory.oldest) reporter.dispatched(stored.record, memory.oldest.lane, monotonicMs - memory.oldest.since);
     memory.oldest = undefined;
-    memory.isCalling = true;
+    memories.setCalling(memory, true);
     const request = requestOf(addresses, entry, stored.record, run.token, nowMs + run.registration.timeoutMs);
     components
       .invoke(run.registration, request, signal)
@@ -274,21 +283,18 @@ export class RunReconciler implements Reconciler {
       })
       .then(
         (reply) => this.#answered(memory, run, reply, clock.monotonic()),
-        () => {
-          memory.isCalling = false;
-        },
+        () => memories.setCalling(memory, false),
       );
   }
 
   #answered(memory: KeyMemory, run: ActiveRun, reply: Reply, monotonicMs: number): void {
-    memory.isCalling = false;
-    if (memory.isDropped) {
-      this.#settleSlot(memory);
-      return;
-    }
+    const { memories } = this.#deps;
+    memories.setCalling(memory, false);
     // A report may have ended the run.
     if (memory.run === run && run.answer === undefined) run.answer = this.#answerOf(memory, run, reply, monotonicMs);
-    this.#hint(memory, 'answer', 0, lanes.manual);
+    const current = memories.get(memory.text);
+    this.#settleSlot(current ?? memory);
+    if (current) this.#hint(current, 'answer', 0, lanes.manual);
   }
 
   #answerOf(memory: KeyMemory, run: ActiveRun, reply: Reply, monotonicMs: number): Answer {
@@ -300,7 +306,7 @@ export class RunReconciler implements Reconciler {
       case 'notCalled': {
         reporter.notCalled(memory.key, reply.message);
         // The circuit breaker ignores such a call, so this backoff limits the retries.
-        const delayMs = backoffMs({ ...uncalledBackoff, attempt: uncalledBefore, random });
+        const delayMs = backoffMs({ ...backoff, attempt: uncalledBefore, random });
         return { kind: 'notCalled', retryAfterMs: Math.max(reply.retryAfterMs ?? 0, delayMs) };
       }
       case 'notAccepted': {
@@ -332,9 +338,11 @@ export class RunReconciler implements Reconciler {
       run.answer = { ...run.answer, applied: { problem: undefined } };
       return;
     }
-    // Also if another process stored it: of two leaders, the one that stored last writes.
+    // Also if another process stored that: of two leaders, the one that stored last writes.
     if (run.applying !== stored.resourceVersion) {
-      const isStored = await this.#store(facts, { ...withoutCredential(stored.record), phase: 'Applying' });
+      // Another instant makes it a change, which only one of two leaders can store.
+      const applying: RunRecord = { ...withoutCredential(stored.record), phase: 'Applying', deadlineMs: facts.nowMs };
+      const isStored = await this.#swap(facts, applying);
       if (isStored) run.applying = memory.version;
       return;
     }
@@ -351,7 +359,9 @@ export class RunReconciler implements Reconciler {
   async #end(facts: Facts, memory: KeyMemory, step: StepOf<'end'> | StepOf<'repeat'>): Promise<void> {
     const { reporter } = this.#deps;
     const triggers = memory.run?.start?.triggers ?? [];
-    if (!(await this.#store(facts, step.next))) return;
+    if (facts.stored) memory.ending = { before: facts.stored.record, after: step.next };
+    if (!(await this.#swap(facts, step.next))) return;
+    this.#reportEnding(memory, step.next);
     memory.run = undefined;
     memory.wake = { version: wakeVersion(step.next), ...step.wake };
     if (step.do === 'repeat') {
@@ -366,7 +376,7 @@ export class RunReconciler implements Reconciler {
       );
     } else {
       // Inputs may have changed while the record was stored.
-      const now = this.#deps.facts.read(memory) ?? facts;
+      const now = this.#deps.facts.refresh(memory) ?? facts;
       memory.keep((waiting) => isWanted(waiting, now, step.next));
       if (!memory.pending) memory.oldest = undefined;
     }
@@ -376,37 +386,49 @@ export class RunReconciler implements Reconciler {
   }
 
   async #retire(facts: Facts, memory: KeyMemory, { ended }: StepOf<'retire'>): Promise<void> {
-    const { outputWriter, reporter, onRetired, signal } = this.#deps;
+    const { outputWriter, onRetired, signal } = this.#deps;
     const { entry, registration, stored } = facts;
     if (!stored) return;
     const abandoned = isComponentAbandoned(facts.mayRun);
+    if (ended) memory.ending = { before: stored.record, after: ended };
     await outputWriter.retire(entry.ref, registration, stored, { abandoned }, signal);
-    if (ended) reporter.recordStored(memory.key, stored.record, ended);
+    this.#reportEnding(memory, undefined);
     memory.run = undefined;
     memory.pending = undefined;
     memory.oldest = undefined;
     onRetired(memory.key, entry, { abandoned });
   }
 
-  /** False after a conflict: decide again. */
-  async #store(facts: Facts, next: RunRecord): Promise<boolean> {
+  /** False after a conflict: decide again. Throws if the record is gone: the watch reports it soon. */
+  async #swap({ stored, memory }: Facts, next: RunRecord): Promise<boolean> {
     const { runs, reporter, signal } = this.#deps;
-    const { stored } = facts;
-    const swap = await runs.swap(next, stored, signal);
-    if (swap.kind === 'conflict') {
-      this.#conflict(stored, swap.stored);
+    try {
+      const swap = await runs.swap(next, stored, signal);
+      if (swap.kind === 'stored') {
+        memory.version = swap.stored.resourceVersion;
+        return true;
+      }
+      reporter.conflict();
+      if (stored && !swap.stored) throw new ApiError(409, 'Conflict', 'the run record was removed meanwhile');
       return false;
+    } catch (error) {
+      if (!isRefused(error)) throw error;
+      const message = `the API server rejected the run record: ${describe(error)}; the server retries`;
+      throw new Refused({ state: 'Failed', reason: 'NotStored', message });
     }
-    facts.memory.version = swap.stored.resourceVersion;
-    if (stored) reporter.recordStored(keyOf(facts), stored.record, swap.stored.record);
-    return true;
   }
 
-  /** Throws if the record is gone: the watch reports it soon. */
-  #conflict(base: StoredRecord | undefined, current: StoredRecord | undefined): true {
-    this.#deps.reporter.conflict();
-    if (base && !current) throw new ApiError(409, 'Conflict', 'the run record was removed meanwhile');
-    return true;
+  /** Once the run has ended, also if the answer of that write was lost. */
+  #reportEnding(memory: KeyMemory, record: RunRecord | undefined): void {
+    const { ending } = memory;
+    if (!ending || (record?.seq === ending.after.seq && record.phase !== 'Idle')) return;
+    memory.ending = undefined;
+    const { lastOutcome } = ending.after;
+    if (
+      !record ||
+      (record.lastOutcome?.seq === lastOutcome?.seq && record.lastOutcome?.outcome === lastOutcome?.outcome)
+    )
+      this.#deps.reporter.recordStored(memory.key, ending.before, ending.after);
   }
 
   #noteDue(memory: KeyMemory, step: Step): void {
@@ -432,18 +454,16 @@ export class RunReconciler implements Reconciler {
     reporter.statusChanged(memory.key);
   }
 
-  #failed(memory: KeyMemory, error: unknown, step: Step | undefined): void {
-    const { reporter } = this.#deps;
-    if (error instanceof RemovalRejected) {
-      this.#setProblem(memory, { state: 'Deleting', reason: 'NotWritten', message: error.message });
-    } else if (!(error instanceof ApiError || error instanceof TransportError || error instanceof CodedError)) {
-      this.#setProblem(memory, reporter.keyFailed(memory.key, error));
-    } else if (error instanceof CodedError) {
+  #failed(memory: KeyMemory, error: unknown): void {
+    const { reporter, clock, random } = this.#deps;
+    const delayMs = backoffMs({ ...backoff, attempt: memory.failures, random });
+    memory.failures += 1;
+    memory.retryAt = clock.monotonic() + delayMs;
+    if (error instanceof Refused) this.#setProblem(memory, error.problem);
+    else if (error instanceof CodedError)
       this.#setProblem(memory, { state: 'Retrying', reason: error.code, message: error.message });
-    } else if (isRefused(error) && step?.do !== 'start' && step?.do !== 'apply') {
-      const message = `the API server rejected the run record: ${describe(error)}; the server retries`;
-      this.#setProblem(memory, { state: 'Failed', reason: 'NotStored', message });
-    }
+    else if (!(error instanceof ApiError || error instanceof TransportError))
+      this.#setProblem(memory, reporter.keyFailed(memory.key, error));
   }
 
   #setProblem(memory: KeyMemory, problem: KeyMemory['problem']): void {
@@ -455,7 +475,7 @@ export class RunReconciler implements Reconciler {
   /** A run needs a slot until it has ended and its call is answered. */
   #settleSlot(memory: KeyMemory): void {
     const { limits } = this.#deps;
-    const isActive = memory.isCalling || (memory.run !== undefined && !memory.isDropped);
+    const isActive = memory.isCalling || ((memory.run ?? memory.unsure) !== undefined && !memory.isDropped);
     if (isActive) limits.acquire(memory.key);
     else limits.release(memory.text);
   }

@@ -101,10 +101,14 @@ export class RunSource implements Source {
   }
 
   #onEntryChange(change: EntryChange): void {
-    const { memories, reconciler } = this.#deps;
+    const { memories, reconciler, runs } = this.#deps;
     const { entry } = change;
     if (change.kind === 'gone') {
-      for (const memory of memories.dropEntry(entry.ref.uid)) reconciler.drop(memory);
+      for (const memory of memories.dropEntry(entry.ref.uid)) {
+        reconciler.drop(memory);
+        // Its entry may come back, for example if its kind was not served for a moment.
+        if (runs.find(memory.key)) memories.of(memory.key);
+      }
       return;
     }
     if (this.#isStartup) return;
@@ -153,7 +157,7 @@ export class RunSource implements Source {
   }
 
   #onRecordChange(change: RecordChange): void {
-    const { memories, onStatusChange } = this.#deps;
+    const { entries, memories, onStatusChange } = this.#deps;
     if (change.kind === 'changed') {
       const { stored } = change;
       const { entry, component } = stored.record;
@@ -163,6 +167,7 @@ export class RunSource implements Source {
       return;
     }
     const { entryUid } = change.key;
+    if (!entries.find(entryUid)) memories.forget(memories.of(change.key));
     // Others may wait until the component is gone.
     this.#emitKnown(entryUid);
     onStatusChange(entryUid);

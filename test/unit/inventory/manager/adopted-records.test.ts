@@ -23,7 +23,7 @@ function found(given: Given, known: Partial<KeyMemory> = {}, inputsDigest?: stri
   });
   const memory = new KeyMemory({ entryUid: entry.ref.uid, component: 'network' });
   Object.assign(memory, known);
-  const facts = reader.read(memory);
+  const facts = reader.refresh(memory);
   assert.ok(facts);
   return facts;
 }

@@ -223,7 +223,7 @@ describe('the status of an entry', () => {
       runs: { find: ({ component }) => (component.startsWith('left-') ? ({} as StoredRecord) : undefined) } as RunStore,
       memories: () => memories,
       facts: {
-        read: (memory, entry = given) => {
+        refresh: (memory, entry = given) => {
           const registration = registrations.find(({ name }) => name === memory.key.component);
           const may = registration && mayRun(entry, registration, { refused: false, recorded: false });
           return may && { ...factsOf({ record: null, entry, registration }), memory, mayRun: may };

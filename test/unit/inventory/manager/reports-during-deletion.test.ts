@@ -39,4 +39,16 @@ describe('the final report of a run whose entry is being deleted', () => {
     assert.equal((await manager.report(call, { outcome: 'Done' })).status, 200);
     assert.equal(inventory.record(key)?.record.heldBy, 'Suspended');
   });
+
+  it('writes no outputs, and a heartbeat gets no token, even at the moment of the deletion', async () => {
+    const { clock, inventory, manager, ref } = await stageWithEntry([{ name: 'network', maxRunSeconds: 36_000 }], {
+      network: () => ({ kind: 'accepted', heartbeatTimeoutMs: 3_600_000 }),
+    });
+    await clock.advance(360_000);
+    inventory.delete(ref);
+    assert.equal((await manager.report(manager.calls[0], { heartbeat: {} })).status, 403);
+    const outcome = { outcome: 'Done', outputs: { network: { v: 1 } } };
+    assert.equal((await manager.report(manager.calls[0], outcome)).status, 200);
+    assert.deepEqual(inventory.entry(ref)?.content.status.outputs, {});
+  });
 });

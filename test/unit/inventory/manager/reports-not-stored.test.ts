@@ -3,6 +3,7 @@ import type { ReportAnswer } from '../../../../src/inventory/ports.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { answer } from '../../../support/inventory/in-memory-manager.ts';
 import { memoryStage, stageWithEntry } from '../../../support/inventory/memory-stage.ts';
+import { pluck } from '../../../support/pluck.ts';
 
 const minute = 60_000;
 const refusal = new ApiError(403, 'Forbidden', 'a right is missing');
@@ -62,6 +63,17 @@ describe('a report whose record the API server rejects', () => {
     assert.equal(record()?.phase, 'Idle');
     assert.deepEqual(inventory.entry(ref)?.content.status.outputs, { network: { vnetName: 'v' } });
     assert.equal((await report('m-1', body)).status, 200);
+  });
+
+  it('is answered 503 until its outputs are written or refused, then 200 with the rejection', async () => {
+    const { clock, inventory, report } = await longRun();
+    const body = { outcome: 'Done', outputs: { network: { vnetName: 'v' } } };
+    inventory.fault = (operation, when) => (operation === 'entry.patch' && when === 'before' ? refusal : undefined);
+    const answers = await Promise.all([report('m-1', body), report('m-1', body)]);
+    assert.deepEqual(pluck(answers, 'status'), [503, 503]);
+    await clock.advance(minute);
+    const last = await report('m-1', body);
+    assert.equal(last.status === 200 && last.rejection?.code, 'NotWritten');
   });
 
   it('returns a new token only after the record contains it', async () => {
