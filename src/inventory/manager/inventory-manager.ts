@@ -27,6 +27,7 @@ import type {
 } from '../ports.ts';
 import { AbandonmentReporter } from './abandonments.ts';
 import { Breakers } from './breakers.ts';
+import { ComponentCaller } from './component-caller.ts';
 import type { Addresses } from './component-request.ts';
 import { EntryReconciler } from './entry-reconciler.ts';
 import { EntryStatus } from './entry-status.ts';
@@ -255,16 +256,14 @@ export class InventoryManager {
     setMaxListeners(0, signal);
     const memories = new Memories();
     const onStatusChange = (uid: string): void => void this.#statusHints.hint(uid);
+    const reporter = new RunReporter({ onStatusChange, metrics: this.#metrics, events, log });
+    const parts = { ...this.#deps, signal, memories, reporter };
     const reconciler = new RunReconciler({
-      ...this.#deps,
-      signal,
-      memories,
+      ...parts,
       facts: this.#facts,
       limits: this.#limits,
-      breakers: this.#breakers,
+      caller: new ComponentCaller({ ...parts, breakers: this.#breakers, addresses: this.#deps }),
       outputWriter: new OutputWriter({ entries, runs, access, registrations, latestEntries }),
-      reporter: new RunReporter({ onStatusChange, metrics: this.#metrics, events, log }),
-      addresses: this.#deps,
       queue: this.#queue,
       onRetired: (key, entry, { abandoned }) => {
         onStatusChange(key.entryUid);

@@ -2,23 +2,21 @@ import { alreadySatisfied } from '../../api/inventory/describe-state.ts';
 import { after, done, type Reconciler, type Result, retry, retryConflict } from '../../engine/result.ts';
 import type { HintSource } from '../../engine/sources/hint.ts';
 import { backoffMs } from '../../kit/backoff.ts';
-import { type Clock, formatTime } from '../../kit/clock.ts';
+import type { Clock } from '../../kit/clock.ts';
 import { CodedError, describe } from '../../kit/errors.ts';
 import { KeyMutex } from '../../kit/key-mutex.ts';
 import { ApiError, isConflict, isRefused, TransportError } from '../../kube/errors.ts';
 import { startedRecord, withoutCredential } from '../core/endings.ts';
 import type { Extension, Facts, Step, StepOf } from '../core/facts.ts';
-import type { ActiveRun, Answer, RejectedReportCode } from '../core/memory.ts';
+import type { ActiveRun, RejectedReportCode } from '../core/memory.ts';
 import { wakeVersion } from '../core/memory.ts';
 import { isComponentAbandoned, isWanted, plan } from '../core/plan.ts';
 import type { RunRecord } from '../core/run-record.ts';
-import { callSlackMs, isLivelock, withStart } from '../core/timing.ts';
-import { type Lane, lanes, type Trigger, triggerReasons, withTriggers } from '../core/triggers.ts';
+import { type Lane, lanes, type Trigger, withTriggers } from '../core/triggers.ts';
 import type { Entry } from '../entry.ts';
 import type { ComponentKey } from '../key.ts';
-import type { ComponentClient, Reply, RunStore, TokenIssuer } from '../ports.ts';
-import type { Breakers } from './breakers.ts';
-import { type Addresses, requestOf } from './component-request.ts';
+import type { RunStore, TokenIssuer } from '../ports.ts';
+import { backoff, type ComponentCaller } from './component-caller.ts';
 import type { FactsReader } from './facts-reader.ts';
 import type { Limits } from './limits.ts';
 import type { KeyMemory, Memories } from './memories.ts';
@@ -32,12 +30,10 @@ export interface RunReconcilerDeps {
   readonly runs: RunStore;
   readonly memories: Memories;
   readonly limits: Limits;
-  readonly breakers: Breakers;
+  readonly caller: ComponentCaller;
   readonly tokens: TokenIssuer;
-  readonly components: ComponentClient;
   readonly outputWriter: OutputWriter;
   readonly reporter: RunReporter;
-  readonly addresses: Addresses;
   readonly queue: HintSource;
   readonly clock: Clock;
   /** Uniform in [0, 1). */
@@ -45,11 +41,6 @@ export interface RunReconcilerDeps {
   /** After the outputs and the record of a key were removed. */
   readonly onRetired: (key: ComponentKey, entry: Entry, how: { readonly abandoned: boolean }) => void;
 }
-
-/** Minimum heartbeat timeout after a 202, milliseconds. */
-const minHeartbeatTimeoutMs = 1000;
-/** After a failed step, and after a call that the server could not make. */
-const backoff = { baseMs: 200, capMs: 30_000 };
 
 /** Of the outputs of one run: a webhook or a permission may be missing only briefly. */
 const maxRefusals = 5;
@@ -258,75 +249,16 @@ export class RunReconciler implements Reconciler {
     }
   }
 
-  /** In the background; the answer is handled by a later reconcile. */
+  /** The answer is handled by a later reconcile. */
   #call(facts: Facts, memory: KeyMemory): void {
-    const { components, memories, clock, signal, addresses, reporter } = this.#deps;
-    const { entry, stored, nowMs, monotonicMs } = facts;
-    const { run } = memory;
-    if (!run?.token || !stored) throw new Error('a run without its start was to be called');
-    run.isUncalled = false;
-    run.startedAt = monotonicMs;
-    run.deadlineAt = monotonicMs + run.registration.timeoutMs + callSlackMs;
-    memory.lastStart = monotonicMs;
-    memory.recentStarts = withStart(memory.recentStarts, stored.record.inputsDigest ?? '', monotonicMs);
-    this.#noteLivelock(facts, memory, run.start?.triggers ?? []);
-    if (memory.oldest) reporter.dispatched(stored.record, memory.oldest.lane, monotonicMs - memory.oldest.since);
-    memory.oldest = undefined;
-    memories.setCalling(memory, true);
-    const request = requestOf(addresses, entry, stored.record, run.token, nowMs + run.registration.timeoutMs);
-    components
-      .invoke(run.registration, request, signal)
-      .catch((error: unknown): Reply => {
-        signal.throwIfAborted();
-        const message = `the server failed to call the component: ${describe(error)}; report this error to the maintainers with the log of the server`;
-        return { kind: 'failed', code: 'Crashed', message };
-      })
-      .then(
-        (reply) => this.#answered(memory, run, reply, clock.monotonic()),
-        () => memories.setCalling(memory, false),
-      );
-  }
-
-  #answered(memory: KeyMemory, run: ActiveRun, reply: Reply, monotonicMs: number): void {
-    const { memories } = this.#deps;
-    memories.setCalling(memory, false);
-    // A report may have ended the run.
-    if (memory.run === run && run.answer === undefined) run.answer = this.#answerOf(memory, run, reply, monotonicMs);
-    const current = memories.get(memory.text);
-    this.#settleSlot(current ?? memory);
-    if (current) this.#hint(current, 'answer', 0, lanes.manual);
-  }
-
-  #answerOf(memory: KeyMemory, run: ActiveRun, reply: Reply, monotonicMs: number): Answer {
-    const { breakers, reporter, random } = this.#deps;
-    const { component } = memory.key;
-    const uncalledBefore = memory.uncalled;
-    memory.uncalled = reply.kind === 'notCalled' ? uncalledBefore + 1 : 0;
-    switch (reply.kind) {
-      case 'notCalled': {
-        reporter.notCalled(memory.key, reply.message);
-        // The circuit breaker ignores such a call, so this backoff limits the retries.
-        const delayMs = backoffMs({ ...backoff, attempt: uncalledBefore, random });
-        return { kind: 'notCalled', retryAfterMs: Math.max(reply.retryAfterMs ?? 0, delayMs) };
-      }
-      case 'notAccepted': {
-        const { code, message, retryAfterMs } = reply;
-        const probeDelayMs = breakers.probeDelayMs(component, retryAfterMs);
-        breakers.record(component, 'failed', retryAfterMs, { code, message });
-        return { kind: 'notAccepted', code, message, retryAfterMs, probeDelayMs };
-      }
-      case 'accepted': {
-        breakers.record(component, 'answered', undefined);
-        const { heartbeatTimeoutMs, maxRunMs } = run.registration;
-        const remainingMs = run.startedAt + maxRunMs - monotonicMs;
-        const wantedMs = Math.min(reply.heartbeatTimeoutMs ?? heartbeatTimeoutMs, remainingMs);
-        return { kind: 'accepted', heartbeatTimeoutMs: Math.max(minHeartbeatTimeoutMs, wantedMs) };
-      }
-      default:
-        // A timeout counts as an answer, too.
-        breakers.record(component, 'answered', undefined);
-        return reply;
-    }
+    const { caller } = this.#deps;
+    caller.call(facts, memory).then(
+      (current) => {
+        this.#settleSlot(current ?? memory);
+        if (current) this.#hint(current, 'answer', 0, lanes.manual);
+      },
+      (error: unknown) => this.#failed(memory, error),
+    );
   }
 
   async #apply(facts: Facts, memory: KeyMemory, outputs: Readonly<Record<string, unknown>>): Promise<void> {
@@ -444,16 +376,6 @@ export class RunReconciler implements Reconciler {
     }
   }
 
-  /** Warns if the start began a livelock. */
-  #noteLivelock({ nowMs, monotonicMs, entry }: Facts, memory: KeyMemory, triggers: readonly Trigger[]): void {
-    const isLooping = isLivelock(memory.recentStarts, monotonicMs);
-    if (isLooping === (memory.livelock !== undefined)) return;
-    const { reporter } = this.#deps;
-    memory.livelock = isLooping ? livelockMessage(triggers, nowMs) : undefined;
-    if (memory.livelock) reporter.warn(entry, memory.key, 'Livelock', memory.livelock);
-    reporter.statusChanged(memory.key);
-  }
-
   #failed(memory: KeyMemory, error: unknown): void {
     const { reporter, clock, random } = this.#deps;
     const delayMs = backoffMs({ ...backoff, attempt: memory.failures, random });
@@ -489,15 +411,3 @@ const keyOf = ({ entry, registration }: Facts): ComponentKey => ({
   entryUid: entry.ref.uid,
   component: registration.name,
 });
-
-/** Has the time, because the message stays until a later run starts. */
-function livelockMessage(triggers: readonly Trigger[], nowMs: number): string {
-  // A watched object is no input, so it did not cause the livelock.
-  const changes = triggers.flatMap(({ reason, detail }) =>
-    detail === undefined || reason === triggerReasons.remote ? [] : [detail],
-  );
-  const found = `the same inputs started more than 5 runs in the 10 minutes before ${formatTime(nowMs)}`;
-  const remedy = 'check which component or user changes these inputs back and forth';
-  if (changes.length === 0) return `${found}; ${remedy}`;
-  return `${found}; changes of ${changes.join(', ')} started the last of them; ${remedy}`;
-}
