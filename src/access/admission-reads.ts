@@ -1,7 +1,7 @@
 import type { VoteSpec } from '../api/access/access-vote.ts';
 import type { Ended } from '../api/access/ended.ts';
 import { type Access, accesses, accessOfRequest, accessOfTemplate, type RequestKind } from '../api/access/kinds.ts';
-import { gatewayCondition, type TemplateKind, templateConditions } from '../api/access/names.ts';
+import { gatewayCondition, requestConditions, type TemplateKind, templateConditions } from '../api/access/names.ts';
 import { type Condition, type KubeObject, keyOf, type ObjectName } from '../api/object.ts';
 import { pods } from '../api/resources.ts';
 import type { Clock } from '../kit/clock.ts';
@@ -12,7 +12,6 @@ import { StoreWaits } from '../kube/store-waits.ts';
 import { allTrue, isSummary } from './conditions.ts';
 import { type OwedReviews, votedReview } from './emergency/owed-reviews.ts';
 import type { GrantQuota } from './lifecycle/grant-quota.ts';
-import { hasEndedCondition, isDeniedOrEnded } from './lifecycle/request-conditions.ts';
 import { extendableOf } from './lifecycle/request-ends.ts';
 import type { Extendable } from './policy/extension-choice.ts';
 import { rulesViolations } from './policy/granted-rules.ts';
@@ -35,7 +34,7 @@ export function admissionReads({ stores, client, quota, reviews, clock }: Admiss
     limitUses: (account: Account) => quota.uses(account),
     openAccess: (kind: RequestKind, request: unknown): Extendable | undefined => {
       const view = isRecord(request) ? viewRequest({ ...(request as unknown as KubeObject), kind }) : undefined;
-      return view && !isDeniedOrEnded(view) && isOpen(view, clock) ? extendableOf(view, stores.pods) : undefined;
+      return view && isOpen(view, clock) ? extendableOf(view, stores.pods) : undefined;
     },
     endOf: (kind: RequestKind, request: unknown): Ended | undefined => {
       const view = isRecord(request) ? viewRequest({ ...(request as unknown as KubeObject), kind }) : undefined;
@@ -120,7 +119,7 @@ async function readVotedRequest(
     ...(request.grant ? { isGranted: true } : {}),
     extensions: request.spec.extensions?.length ?? 0,
     decidedExtensions: request.extensions.filter(({ state }) => state !== 'Pending').length,
-    ended: request.deleting || request.revoked || isDeniedOrEnded(request),
+    ended: request.deleting || request.revoked || request.ended !== undefined,
   };
 }
 
@@ -326,8 +325,13 @@ const isOpen = (request: RequestView, clock: Clock): boolean =>
   !request.revoked &&
   !request.deleting &&
   !request.ended &&
-  !hasEndedCondition(request) &&
+  !request.conditions.some(isClosing) &&
   clock.now() < (accessEndMs(request) ?? 0);
+
+/** Fails closed, if `status.ended` cannot be read. */
+const isClosing = ({ type, status }: Condition): boolean =>
+  status === 'False' &&
+  (type === requestConditions.accessStillValid || type === requestConditions.accessResourcesCreated);
 
 const grantsOf = ({ name, grant }: RequestView) => {
   if (!grant) return [];

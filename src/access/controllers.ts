@@ -20,18 +20,17 @@ import { changedReviews, type OwedReviews } from './emergency/owed-reviews.ts';
 import { ReviewReconciler } from './emergency/review-reconciler.ts';
 import { GatewayWithdrawal, isGatewayPod, type WithdrawalView } from './gateway-withdrawal.ts';
 import { Janitor } from './janitor.ts';
-import { Decider } from './lifecycle/decider.ts';
 import { Extender } from './lifecycle/extender.ts';
+import { FactFinder } from './lifecycle/fact-finder.ts';
 import { grantMetrics } from './lifecycle/grant-metrics.ts';
 import type { GrantQuota } from './lifecycle/grant-quota.ts';
 import { GrantReporter } from './lifecycle/grant-reporter.ts';
 import { Granter } from './lifecycle/granter.ts';
 import { History } from './lifecycle/history.ts';
-import { OpeningDecider } from './lifecycle/opening-decider.ts';
+import { Memories } from './lifecycle/memory.ts';
 import { cleanupLane, normalLane, RequestReconciler, revocationLane } from './lifecycle/request-reconciler.ts';
-import { StatusWriter } from './lifecycle/request-status.ts';
 import { Revoker } from './lifecycle/revoker.ts';
-import { TemplateEdits } from './lifecycle/template-edits.ts';
+import { StatusWriter } from './lifecycle/status-writer.ts';
 import { Votes } from './lifecycle/votes.ts';
 import type { PolicyCheck } from './policies/policy-check.ts';
 import { sessionOf } from './policy/session-policy.ts';
@@ -225,24 +224,12 @@ function requestController(
   const { client, clock, stores, quota, grantable, reviews, policies } = deps;
   const { pods } = stores;
   const readByBuilders: readonly Store<Projected>[] = [...stores.workloads, ...stores.selectors];
-  const status = new StatusWriter({ client, kind, clock });
-  const applier = new Applier(client);
-  const revoker = new Revoker({ kind, pods, client, applier: new Applier(client.urgent()), reporter });
-  const edits = new TemplateEdits({ kind, client });
+  const memories = new Memories(clock);
   const history = new History({ kind, clock });
-  const parts = { kind, pods, status, reporter, policies, clock };
-  const granter = new Granter({ ...parts, applier, revoker, edits, history });
-  const decider = new Decider({
-    ...parts,
-    client,
-    openingDecider: new OpeningDecider({ votes, clock }),
-    authors,
-    history,
-    quota,
-    reviews,
-    grantable,
-  });
-  const extender = new Extender({ ...parts, templates: kind.templates, votes });
+  const status = new StatusWriter({ client, kind, clock });
+  const parts = { kind, client, pods, status, reporter, policies, memories, clock };
+  const revoker = new Revoker({ ...parts, applier: new Applier(client.urgent()) });
+  const facts = new FactFinder({ ...parts, votes, authors, revoker, history, quota, reviews, grantable });
   const deadlineSource = deadlines({ name: 'end', clock, lane: revocationLane });
   return controller(kind.requestKind, deps, {
     sources: [
@@ -278,18 +265,13 @@ function requestController(
       ...readByBuilders.map((store) => fromSubscription(store.resource.plural, store, () => [])),
     ],
     reconciler: new RequestReconciler({
-      decider,
-      granter,
-      extender,
+      ...parts,
+      facts,
+      granter: new Granter({ ...parts, applier: new Applier(client) }),
+      extender: new Extender(parts),
       revoker,
-      votes,
-      templates: kind.templates,
-      edits,
       reviews,
       history,
-      reporter,
-      status,
-      clock,
       deadlineSource,
     }),
     lanes: 3,

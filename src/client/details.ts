@@ -12,7 +12,16 @@ import { requesterOf, typeOf } from './access-requests.ts';
 import type { ClusterConnection } from './cluster-connection.ts';
 import { extensionLines } from './extension-text.ts';
 import { fields } from './output.ts';
-import { conditionOf, remedyOf, specOf, stateOf, stateText, statusOf, templateSpecOf } from './request-state.ts';
+import {
+  conditionOf,
+  isFinal,
+  isUsable,
+  remedyOf,
+  specOf,
+  stateOf,
+  statusOf,
+  templateSpecOf,
+} from './request-state.ts';
 import { span, timeFrom } from './times.ts';
 import { useText } from './use-text.ts';
 import { claimText } from './wait.ts';
@@ -49,18 +58,18 @@ export function detailsOf(
     ['Duration', messageOf(requestConditions.accessDurationsValid) || duration],
     ['Not before', timeText(spec.startAt)],
     ['Asked pod', askedPodOf(request)],
-    ['State', stateText(request)],
+    ['State', state],
     [isDenied ? 'Denied' : 'Note', why],
     ['To do', isDenied ? remedyOf(code) : claimText(connection, request)],
     ['Review', isReview ? `${status.approval?.state}: ${messageOf(approvalCondition)}` : ''],
     // The votes about extensions are on their lines.
     [isReview ? 'Votes' : spec.extensions?.length ? 'Approvals of access' : 'Approvals', approvalLines(request)],
-    [state === 'Ended' ? 'Ended' : 'Ends', endsMs === undefined ? '' : timeFrom(endsMs, nowMs)],
+    [isFinal(state) && !isDenied ? 'Ended' : 'Ends', endsMs === undefined ? '' : timeFrom(endsMs, nowMs)],
     ['Shortened', messageOf(shortenedCondition)],
     ['Limited', messageOf(limitedCondition)],
     ['Extensions', extensionLines(request)],
     ['Pod', pod],
-    ['Use', state === 'Open' ? useText(request, connection).split('\n') : ''],
+    ['Use', isUsable(request) ? useText(request, connection).split('\n') : ''],
   ]);
 }
 

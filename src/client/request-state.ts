@@ -6,20 +6,15 @@ import { parseTime } from '../kit/clock.ts';
 import { listIn, own } from '../kit/json-value.ts';
 import { codeEntries } from './code-entries.ts';
 
-/**
- * The state of a request. `New`: not decided. `Pending`: waits for approvals. `Scheduled`: waits
- * for its start. `Claimable`: waits for its claim. `Opening`: granted, not open. `Open`: open; `why`
- * says if its command is missing. `Ending`: revoked or deleted, not closed yet.
- * `Ended` and `Denied`: final.
- */
-export type State = 'New' | 'Pending' | 'Scheduled' | 'Claimable' | 'Opening' | 'Open' | 'Ending' | 'Denied' | 'Ended';
+/** As the server shows it; `Ending` if a user revoked or deleted it, and it has not ended yet. */
+export type State = NonNullable<RequestStatus['state']> | 'Ending';
 
 /** All texts are from the object and may contain control characters. */
 export interface RequestState {
   readonly state: State;
-  /** What it waits for, the code of its denial or end and why, or that its command is missing. */
+  /** What it waits for, why it ended, or that its command is missing. */
   readonly why: string;
-  /** Of the denial in `status.ended`, or the reason of the condition Ready. */
+  /** Of the denial or end, or the reason of the condition Ready. */
   readonly code: string;
   /** When access ends or ended, epoch ms; undefined before the grant. */
   readonly endsMs: number | undefined;
@@ -68,46 +63,40 @@ export function ignoredFieldsIn(template: KubeObject): string {
   return planValid?.reason === fieldsIgnored ? planValid.message : '';
 }
 
-const waitingStates = ['Pending', 'Scheduled', 'Claimable'] as const;
-
-/** By the condition Ready, its status, and `spec.revoked`. */
 export function stateOf(request: KubeObject): RequestState {
-  const [spec, status] = [specOf(request), statusOf(request)];
-  const { approval, ended, grant } = status;
+  const { state = 'Waiting', ended, grant, ready, expiresAt, podName } = statusOf(request);
   const { reason = '', message = '' } = readyOf(request) ?? {};
-  const stateWith = (state: State, code = reason, why = message): RequestState => ({
-    endsMs: parseTime(text(status.expiresAt ?? grant?.expiresAt)),
-    pod: text(status.podName),
-    state,
+  const stateWith = (shown: State, code: string, why: string): RequestState => ({
+    endsMs: parseTime(text(expiresAt ?? grant?.expiresAt)),
+    pod: text(podName),
+    state: shown,
     why,
     code,
   });
-  if (ended?.how === 'Denied') return stateWith('Denied', ended.reason);
-  if (ended) return stateWith('Ended', ended.how, `${ended.reason}: ${message}`);
-  // Until the server writes that it closed the access, the grant may be open.
-  const closingState: State = grant ? 'Ending' : 'Ended';
-  const valid = conditionOf(request, requestConditions.accessStillValid);
-  if (grant && valid?.status === 'Unknown') return stateWith('Ending', valid.reason, valid.message);
-  if (spec.revoked) return stateWith(closingState, 'Revoked', spec.revokedReason ?? 'revoked');
-  if (request.metadata.deletionTimestamp !== undefined) return stateWith(closingState, 'Deleted', 'deleted');
-  if (status.ready) return stateWith('Open', '', '');
-  // The pod is ready, but the command of the template does not fit it.
-  if (grant && conditionOf(request, requestConditions.accessResourcesReady)?.status === 'True')
-    return stateWith('Open', reason, `${reason}: ${message}. Ask the author of the template to correct it`);
-  if (grant) return stateWith('Opening');
-  return stateWith(waitingStates.find((one) => one === approval?.state) ?? 'New');
+  if (isFinal(state)) {
+    const code = ended?.reason ?? 'Deleted';
+    return stateWith(state, code, state === 'Denied' ? message : `${code}: ${message}`);
+  }
+  const { revoked, revokedReason } = specOf(request);
+  if (revoked) return stateWith('Ending', 'Revoked', revokedReason ?? 'revoked');
+  if (request.metadata.deletionTimestamp !== undefined) return stateWith('Ending', 'Deleted', 'deleted');
+  if (ready) return stateWith(state, '', '');
+  const isUnusable = state === 'Open' && isPodReady(request);
+  const why = `${reason}: ${message}. Ask the author of the template to correct it`;
+  return stateWith(state, reason, isUnusable ? why : message);
 }
 
-/** As `kubectl get` shows it: how it ended. */
-export function stateText(request: KubeObject): string {
-  const { state, code } = stateOf(request);
-  return state === 'Ended' && code !== 'Deleted' ? code : state;
-}
+const isPodReady = (request: KubeObject): boolean =>
+  conditionOf(request, requestConditions.accessResourcesReady)?.status === 'True';
 
-/** Denied or ended: the server has closed its access. */
-export const isFinal = (state: State): boolean => state === 'Denied' || state === 'Ended';
+/** It has ended: the server has closed its access. */
+export const isFinal = (state: State): boolean => !['Waiting', 'Open', 'Ending'].includes(state);
 /** Access that is open may last until the server closes it. */
 export const cannotOpen = (state: State): boolean => isFinal(state) || state === 'Ending';
+
+/** Open, and its pod is ready, although its command may be missing. */
+export const isUsable = (request: KubeObject): boolean =>
+  stateOf(request).state === 'Open' && (statusOf(request).ready === true || isPodReady(request));
 
 /** Whom to ask if the message of a denial addresses the author of the template; empty otherwise. */
 export const whomToAsk = (code: string): string =>

@@ -2,7 +2,7 @@ import type { KubeObject } from '../api/object.ts';
 import { formatTime, parseTime } from '../kit/clock.ts';
 import { fullName, requesterOf, typeOf } from './access-requests.ts';
 import type { Column, Presentation } from './output.ts';
-import { specOf, stateOf, stateText } from './request-state.ts';
+import { isFinal, specOf, stateOf } from './request-state.ts';
 import { span } from './times.ts';
 
 export interface TableOptions {
@@ -19,7 +19,7 @@ export function requestTable({ who, namespaces, now }: TableOptions): Presentati
     { title: 'TYPE', text: typeOf },
     { title: 'TEMPLATE', text: (request) => specOf(request).templateName ?? '' },
     who && { title: 'WHO', text: requesterOf },
-    { title: 'STATE', text: stateText },
+    { title: 'STATE', text: (request) => stateOf(request).state },
     { title: 'LEFT', text: (request) => leftOf(request, now()) },
     { title: 'POD', text: (request) => stateOf(request).pod },
     { title: 'UNTIL', wide: true, text: (request) => untilOf(request) },
@@ -36,7 +36,7 @@ export function requestTable({ who, namespaces, now }: TableOptions): Presentati
 
 function leftOf(request: KubeObject, nowMs: number): string {
   const { state, endsMs } = stateOf(request);
-  return endsMs === undefined || state === 'Denied' || state === 'Ended' ? '' : span(endsMs - nowMs);
+  return endsMs === undefined || isFinal(state) ? '' : span(endsMs - nowMs);
 }
 
 function untilOf(request: KubeObject): string {

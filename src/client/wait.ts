@@ -13,7 +13,7 @@ import { exits } from './command-spec.ts';
 import { follow } from './follow.ts';
 import { Problem } from './problem.ts';
 import { Progress } from './progress.ts';
-import { cannotOpen, specOf, stateOf, statusOf, whomToAsk } from './request-state.ts';
+import { cannotOpen, isUsable, specOf, stateOf, statusOf, whomToAsk } from './request-state.ts';
 import { timeFrom } from './times.ts';
 
 export interface WaitOptions {
@@ -37,7 +37,7 @@ export async function waitFor(
   const name = nameIn(object);
   const deadlineMs = clock.monotonic() + timeoutMs;
   const isDone = (request: KubeObject): boolean => {
-    if (extension === undefined) return stateOf(request).state === 'Open';
+    if (extension === undefined) return isUsable(request);
     return ['Granted', 'Denied'].includes(statusOf(request).extensions?.[extension]?.state ?? '');
   };
   const whyOf = (request: KubeObject): string =>
@@ -84,17 +84,20 @@ export function nextCommands(connection: ClusterConnection, type: TypeName, name
   return `To go on: ${program} watch ${target}. To revoke it: ${program} revoke ${target}`;
 }
 
+const isClaimable = (request: KubeObject): boolean =>
+  stateOf(request).state === 'Waiting' && statusOf(request).approval?.state === 'Claimable';
+
 /** How its requester starts access; empty if the request waits for no claim. */
 export function claimText(connection: Pick<ClusterConnection, 'program' | 'where'>, request: KubeObject): string {
-  if (stateOf(request).state !== 'Claimable' || specOf(request).claimed) return '';
+  if (!isClaimable(request) || specOf(request).claimed) return '';
   const target = requestWithFlags(connection, typeOf(request), request.metadata.name);
   return `claim it with: ${connection.program} claim ${target}`;
 }
 
 /** The server has yet to see a claim. */
 function waitingText(connection: ClusterConnection, request: KubeObject): string {
-  const { state, why } = stateOf(request);
-  if (state !== 'Claimable') return why;
+  const { why } = stateOf(request);
+  if (!isClaimable(request)) return why;
   return specOf(request).claimed ? 'access is being opened' : `${why}; ${claimText(connection, request)}`;
 }
 
@@ -104,7 +107,7 @@ export function endedProblem(request: KubeObject): Problem {
   const { name } = request.metadata;
   if (state === 'Ending')
     return new Problem(exits.ended, `${name} ends: ${why}; the server has not closed the access yet`);
-  if (state === 'Ended') return new Problem(exits.ended, `${name} has ended: ${why}`);
+  if (state !== 'Denied') return new Problem(exits.ended, `${name} has ended: ${why}`);
   const remedy = whomToAsk(code);
   return new Problem(exits.denied, `${name} was denied: ${why}${remedy === '' ? '' : `. ${remedy}`}`);
 }

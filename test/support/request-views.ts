@@ -20,6 +20,7 @@ export const requestView = (over: Partial<RequestView> = {}): RequestView => ({
   spec: { templateName: 'payments-shell' },
   grant: undefined,
   ended: undefined,
+  state: undefined,
   expiresAt: undefined,
   approval: undefined,
   reasonLink: undefined,

@@ -1,17 +1,25 @@
 import type { ApprovalEntry } from '../../api/access/access-config.ts';
 import { approvalCondition, type RequestCondition } from '../../api/access/names.ts';
 import type { RequestApproval } from '../../api/access/status.ts';
-import { formatTime } from '../../kit/clock.ts';
+import { formatTime, parseTime } from '../../kit/clock.ts';
 import { type AccessConditionUpdate, success } from '../conditions.ts';
+import type { OwedReview } from '../emergency/owed-reviews.ts';
 import { listNames } from '../policy/names.ts';
 import type { Opening } from '../policy/opening.ts';
 import type { Violation } from '../policy/policy.ts';
 import type { EntryCount } from '../policy/vote-count.ts';
-import type { ApprovalUpdate } from './request-status.ts';
+import type { RequestView } from '../stores/access-views.ts';
 import type { JudgedVote } from './votes.ts';
 
+export type Update = AccessConditionUpdate<RequestCondition>;
+
+export interface ApprovalUpdate {
+  readonly approval: RequestApproval;
+  readonly condition: Update;
+}
+
 /** The newest votes stay in the status. */
-export const maxShownVotes = 50;
+const maxShownVotes = 50;
 
 const states = {
   pending: 'Pending',
@@ -28,24 +36,20 @@ export function approvalOf(
   judged: readonly JudgedVote[],
   state: RequestApproval['state'] = states[opening.is],
 ): RequestApproval {
+  const deadlineMs = 'untilMs' in opening ? opening.untilMs : 'atMs' in opening ? opening.atMs : undefined;
   // A denied request waits for nothing, although `opening` may still have a deadline.
-  const untilMs =
-    state === 'Denied'
-      ? undefined
-      : 'untilMs' in opening
-        ? opening.untilMs
-        : 'atMs' in opening
-          ? opening.atMs
-          : undefined;
+  const untilMs = state === 'Denied' ? undefined : deadlineMs;
   return {
     state,
     ...(untilMs === undefined ? {} : { due: formatTime(untilMs) }),
     ...('progress' in opening && opening.progress.length > 0 ? { all: [...opening.progress] } : {}),
-    ...(judged.length > 0 ? { votes: judged.slice(-maxShownVotes).map(shownVote) } : {}),
+    ...(judged.length > 0 ? { votes: shownVotes(judged) } : {}),
   };
 }
 
-export function shownVote({ vote, violation }: JudgedVote): NonNullable<RequestApproval['votes']>[number] {
+const shownVotes = (judged: readonly JudgedVote[]) => judged.slice(-maxShownVotes).map(shownVote);
+
+function shownVote({ vote, violation }: JudgedVote): NonNullable<RequestApproval['votes']>[number] {
   const { voter, decision, max, reason, onBehalfOf } = vote.spec;
   return {
     uid: vote.uid,
@@ -68,16 +72,10 @@ export type Waiting =
 /** Unknown, because False would be final. `isLimited`: a limit on open grants applies. */
 export function waitingCondition(
   opening: Waiting,
-  {
-    notReady,
-    entries,
-    isLimited,
-  }: {
-    readonly notReady: Violation | undefined;
-    readonly entries: readonly ApprovalEntry[];
-    readonly isLimited: boolean;
-  },
-): AccessConditionUpdate<RequestCondition> {
+  notReady: Violation | undefined,
+  entries: readonly ApprovalEntry[],
+  isLimited: boolean,
+): Update {
   const reason = opening.is === 'unready' && notReady ? notReady.code : states[opening.is];
   const message = [waitingMessage(opening, entries, isLimited), ...(notReady ? [notReady.message] : [])].join('; ');
   return { type: approvalCondition, status: 'Unknown', reason, message };
@@ -143,4 +141,37 @@ export function deniedBy({ vote }: Pick<JudgedVote, 'vote'>, what: 'request' | '
   const why = reason === undefined ? '' : `: ${reason}`;
   const verdict = about === 'Review' ? 'did not find the emergency justified' : `denied the ${what}`;
   return { code: 'VoteDenied', message: `${voter?.username ?? 'an approver'} ${verdict}${why}`, status: 403 };
+}
+
+const openedByEmergency = (message: string): Update => ({
+  type: approvalCondition,
+  status: 'True',
+  reason: 'Emergency',
+  message: `emergency access without approvals; ${message}`,
+});
+
+export const emergencyApproval = ({ reviewBy }: OwedReview): ApprovalUpdate => ({
+  approval: { state: 'ReviewOwed', due: reviewBy },
+  condition: openedByEmergency(`another person must review it by ${reviewBy}, with an AccessVote about Review`),
+});
+
+/** `nowMs` is epoch ms. */
+export function owedApproval({ approval }: RequestView, owed: OwedReview, nowMs: number): RequestApproval {
+  const isOverdue = (parseTime(owed.reviewBy) ?? 0) <= nowMs;
+  return { ...approval, state: isOverdue ? 'ReviewOverdue' : 'ReviewOwed', due: owed.reviewBy };
+}
+
+/** Perhaps no vote counts: a user removed the entry, or the voter lost the verb `approve`. */
+export function reviewedApproval({ approval }: RequestView, judged: readonly JudgedVote[]): ApprovalUpdate {
+  const reviewed = { ...approval, state: 'Reviewed', votes: shownVotes(judged) } as const;
+  return { approval: reviewed, condition: openedByEmergency(verdictText(reviewed)) };
+}
+
+/** A clause. A denial prevails over approvals, as in the audit journal. */
+function verdictText({ votes = [] }: RequestApproval): string {
+  const counted = votes.filter(({ ignored }) => ignored === undefined);
+  const vote = counted.find(({ decision }) => decision === 'Deny') ?? counted[0];
+  if (!vote) return 'no review of the emergency is owed any more';
+  const verdict = vote.decision === 'Deny' ? 'did not find the emergency justified' : 'found the emergency justified';
+  return `${vote.voter} ${verdict}${vote.reason === undefined ? '' : `: ${vote.reason}`}`;
 }

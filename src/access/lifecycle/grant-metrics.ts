@@ -5,21 +5,11 @@ import type { Metrics } from '../../observe/metrics.ts';
 import type { RequestView } from '../stores/access-views.ts';
 import { accessStartMs } from './request-ends.ts';
 
-/** Metrics of the grants of one kind of request. No label names a user. */
-export interface GrantMetrics {
-  /** Access is not open yet. */
-  granted(request: RequestView): void;
-  /** Epoch ms. */
-  ready(request: RequestView, nowMs: number): void;
-  /** `code`: of the violation. `condition`: the type that shows it. */
-  denied(request: RequestView, code: string, condition: string): void;
-  /** Closed at `nowMs`; it was to end at `endMs`, if that is known. Epoch ms. */
-  revoked(request: RequestView, ending: Ending, endMs: number | undefined, nowMs: number): void;
-  watch(requests: Store<RequestView>): void;
-}
+/** Metrics of the grants of one kind of request. No label names a user. Times are epoch ms. */
+export type GrantMetrics = ReturnType<ReturnType<typeof grantMetrics>>;
 
 /** Call it once; the result binds the metrics to a request kind. */
-export function grantMetrics(metrics: Metrics): (kind: string) => GrantMetrics {
+export function grantMetrics(metrics: Metrics) {
   const decisions = metrics.counter({
     name: 'drawbridge_grant_decisions_total',
     help: 'Requests that the leader granted or denied after admission.',
@@ -47,27 +37,30 @@ export function grantMetrics(metrics: Metrics): (kind: string) => GrantMetrics {
     labels: ['kind'],
   });
   const oz = ozMetrics(metrics);
-  return (kind) => ({
-    granted(request) {
+  return (kind: string) => ({
+    /** Access is not open yet. */
+    granted(request: RequestView) {
       decisions.inc({ kind, verdict: 'granted', code: '' });
       if (request.spec.emergency) emergencies.inc({ kind });
       const duration = parseGoDuration(request.spec.duration ?? '');
       if ('ns' in duration) oz.requested.observe(labelsOf(kind, request), toMilliseconds(duration.ns) / 1000);
     },
-    ready: (request, nowMs) =>
+    ready: (request: RequestView, nowMs: number) =>
       oz.ready.observe(labelsOf(kind, request), Math.max(0, nowMs - accessStartMs(request)) / 1000),
-    denied(request, code, condition) {
+    /** `condition`: the type that shows the code of the violation. */
+    denied(request: RequestView, code: string, condition: string) {
       decisions.inc({ kind, verdict: 'denied', code });
       oz.conditionErrors.inc({ ...labelsOf(kind, request), condition });
       oz.terminated.inc({ ...labelsOf(kind, request), reason: ozReasons[code] ?? code });
     },
-    revoked(request, ending, endMs, nowMs) {
+    /** Closed at `nowMs`; it was to end at `endMs`, if that is known. */
+    revoked(request: RequestView, ending: Ending, endMs: number | undefined, nowMs: number) {
       revocations.inc({ kind, ending });
       oz.terminated.inc({ ...labelsOf(kind, request), reason: ozReasons[ending] ?? ending });
       // The monotonic clock may have ended the grant before the wall clock reached the deadline.
       if (ending === 'Expired' && endMs !== undefined) lag.observe({ kind }, Math.max(0, nowMs - endMs) / 1000);
     },
-    watch(requests) {
+    watch(requests: Store<RequestView>) {
       let open = 0;
       active.set({ kind }, open);
       requests.subscribe((event) => {
@@ -80,8 +73,7 @@ export function grantMetrics(metrics: Metrics): (kind: string) => GrantMetrics {
 }
 
 /** A request that is being deleted may stay for a time, but its access is closed. */
-const hasAccess = (request: RequestView | undefined): boolean =>
-  request !== undefined && !request.deleting && request.children.length > 0;
+const hasAccess = (request: RequestView | undefined): boolean => request?.state === 'Open' && !request.deleting;
 
 const labelsOf = (kind: string, { namespace, spec }: RequestView): Record<string, string> => ({
   kind,

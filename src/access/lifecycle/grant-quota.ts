@@ -7,7 +7,6 @@ import { type Account, type Limits, type LimitUse, limitViolation } from '../pol
 import type { Violation } from '../policy/policy.ts';
 import { type AccessStores, byNamespace, byRequest, byTemplate, byUser } from '../stores/access-stores.ts';
 import { accessEndMs, type RequestView } from '../stores/access-views.ts';
-import { isDeniedOrEnded } from './request-conditions.ts';
 import { extendableOf } from './request-ends.ts';
 
 interface CountedGrant {
@@ -123,7 +122,7 @@ export class GrantQuota {
   #canExtend(request: RequestView, { kind, name }: Grant['template']): boolean {
     const { stores } = this.#deps;
     const access = extendableOf(request, stores.pods);
-    if (!access || request.deleting || request.revoked || isDeniedOrEnded(request)) return false;
+    if (!access || request.deleting || request.revoked || request.ended) return false;
     const { templates } = stores.of(accessOfTemplate(kind).request.resource.kind);
     const template = templates.get(keyOf({ namespace: request.namespace, name }));
     return !('code' in chooseExtension({ by: '1s' }, template?.spec.accessConfig.extension, access));
@@ -132,7 +131,7 @@ export class GrantQuota {
   /** A grant that is ending counts until its RoleBinding is deleted. */
   #countsAsOpen(request: RequestView): boolean {
     const hasExpired = (accessEndMs(request) ?? 0) <= this.#deps.clock.now();
-    if (!hasExpired && !request.deleting && !request.revoked && !isDeniedOrEnded(request)) return true;
+    if (!hasExpired && !request.deleting && !request.revoked && !request.ended) return true;
     return this.#deps.stores.roleBindings.byIndex(byRequest, request.uid).length > 0;
   }
 
@@ -140,7 +139,7 @@ export class GrantQuota {
   #unobserved(): CountedGrant[] {
     for (const [uid, { request }] of this.#reserved) {
       const stored = this.#storedRequest(request);
-      if (!stored || stored.grant || isDeniedOrEnded(stored)) this.#reserved.delete(uid);
+      if (!stored || stored.grant || stored.ended) this.#reserved.delete(uid);
     }
     return [...this.#reserved.values()].map(({ reservation }) => reservation);
   }

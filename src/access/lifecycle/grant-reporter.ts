@@ -15,9 +15,8 @@ import type { Violation } from '../policy/policy.ts';
 import { byRequest } from '../stores/access-stores.ts';
 import { accessEndMs, type RequestView } from '../stores/access-views.ts';
 import type { VoteView } from '../stores/vote-view.ts';
-import { type Cause, causeText } from './cause.ts';
 import type { GrantMetrics } from './grant-metrics.ts';
-import { conditionOf } from './request-conditions.ts';
+import { type Cause, causeText, conditionOf } from './status.ts';
 import type { JudgedVote } from './votes.ts';
 
 /** Reports each step of a request and its access to the audit journal, Events, and metrics. */

@@ -1,7 +1,7 @@
 import type { RequestChild } from '../../api/access/status.ts';
 import { type KubeObject, keyOf, type Resource } from '../../api/object.ts';
 import { pods, roleBindings, roles } from '../../api/resources.ts';
-import { type Clock, formatTime, parseTime } from '../../kit/clock.ts';
+import { type Clock, parseTime } from '../../kit/clock.ts';
 import { CodedError } from '../../kit/errors.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Applier } from '../../rbac/applier.ts';
@@ -15,15 +15,11 @@ import { refusalCause } from '../policy/refusal-text.ts';
 import { gatewayCommand } from '../policy/session-policy.ts';
 import { accessEndMs, type RequestView, type TemplateView } from '../stores/access-views.ts';
 import type { PodView } from '../stores/cluster-views.ts';
-import { deniedStatus } from './ended-status.ts';
-import { type GrantReporter, withoutRequester } from './grant-reporter.ts';
-import type { History } from './history.ts';
-import { accessStartMs } from './request-ends.ts';
-import type { StatusWriter } from './request-status.ts';
-import { type AccessMessage, awaitPolicies, isUnchanged, type Progress, progressStatus } from './request-status.ts';
-import type { Revoker } from './revoker.ts';
-import { shortenedAccess } from './shortened-access.ts';
-import type { TemplateEdits } from './template-edits.ts';
+import type { GrantReporter } from './grant-reporter.ts';
+import type { Memories } from './memory.ts';
+import { accessStartMs, latestEndMs } from './request-ends.ts';
+import type { OpenShown } from './status.ts';
+import type { StatusWriter } from './status-writer.ts';
 
 /** Milliseconds to wait for the pod: if it is ready by then, one status write suffices. */
 const podGraceMs = 1000;
@@ -34,6 +30,13 @@ interface OpenedGrant {
   readonly atMs: number;
 }
 
+/** `recheckMs`: when to call it again, epoch ms. */
+export type Opened =
+  | { readonly recheckMs: number | undefined }
+  /** The caller denies the request. */
+  | { readonly violation: Violation }
+  | 'unproven';
+
 /**
  * Opens a decided grant, in this order:
  *   audit line in the journal → Pod → Role → RoleBinding (gives access) → status for the requester
@@ -41,56 +44,48 @@ interface OpenedGrant {
  */
 export class Granter {
   readonly #deps: GranterDeps;
-  /** By request uid: children that this process created or adopted, until the status lists them. */
-  readonly #opened = new Map<string, OpenedGrant>();
-  /** uids of requests whose grant is in the journal, so that a retry adds no second line. */
-  readonly #journaled = new Set<string>();
-
   constructor(deps: GranterDeps) {
     this.#deps = deps;
   }
 
   /**
-   * Opens the grant once, and updates the status. Without `plan`, plans again. Resolves to when to
-   * requeue, epoch ms. Rejects with `AuditUnavailable`.
+   * Opens the grant once, and updates the status. Without `plan`, plans again. Rejects with
+   * `AuditUnavailable`.
    */
-  async ensureOpen(request: RequestView, plan: Plan | undefined, signal: AbortSignal): Promise<number | undefined> {
-    // The decider, which made the plan, has asked in the same reconcile.
-    const proof = plan || this.#openedEarlier(request) ? 'certified' : await this.#proofOf(request, signal);
-    if (proof === 'gap') return awaitPolicies(request, this.#deps, signal);
-    if (proof === 'uncertified') return this.#deny(withoutRequester(request), requestUncertified, signal);
-    const opened = this.#openedEarlier(request) ?? (await this.#open(request, plan, signal));
-    return opened && this.#updateProgress(request, opened, signal);
+  async ensureOpen(request: RequestView, plan: Plan | undefined, signal: AbortSignal): Promise<Opened> {
+    const earlier = this.#openedEarlier(request);
+    // The plan of this reconcile is certified.
+    const proof = plan || earlier ? 'certified' : await this.#proofOf(request, signal);
+    if (proof === 'gap') return 'unproven';
+    if (proof === 'uncertified') return { violation: requestUncertified };
+    const opened = earlier ?? (await this.#open(request, plan, signal));
+    if ('code' in opened) return { violation: opened };
+    return { recheckMs: await this.#updateProgress(request, opened, signal) };
   }
 
   #proofOf({ createdAtMs }: RequestView, signal: AbortSignal): Promise<Certified> {
     return this.#deps.policies.certify(createdAtMs, signal);
   }
 
-  forget(uid: string): void {
-    this.#opened.delete(uid);
-    this.#journaled.delete(uid);
-  }
-
   #openedEarlier(request: RequestView): OpenedGrant | undefined {
     if (request.children.length > 0) return { children: request.children, atMs: 0 };
-    return this.#opened.get(request.uid);
+    return this.#deps.memories.of(request).opened;
   }
 
-  async #open(request: RequestView, decided: Plan | undefined, signal: AbortSignal): Promise<OpenedGrant | undefined> {
+  async #open(request: RequestView, decided: Plan | undefined, signal: AbortSignal): Promise<OpenedGrant | Violation> {
     const plan = decided ?? (await this.#replan(request, signal));
-    if ('code' in plan) return this.#deny(request, plan, signal);
+    if ('code' in plan) return plan;
     await this.#journalOnce(request);
     const children: RequestChild[] = [];
     for (const [resource, object] of inCreationOrder(plan)) {
       const provenance = { ownerUid: request.uid, planHash: plan.hash };
       const created = await this.#deps.applier.create(resource, object, provenance, signal);
       if (created.kind === 'collision') {
-        return this.#deny(request, { code: 'NameCollision', message: created.message, status: 422 }, signal);
+        return { code: 'NameCollision', message: created.message, status: 422 };
       }
       if (created.kind === 'refused') {
         const message = `the API server rejected ${resource.kind} ${keyOf(object.metadata)}: ${refusalCause(created.message)}; ask the author of the template or an administrator, then create a new request`;
-        return this.#deny(request, { code: 'ResourceRefused', message, status: 422 }, signal);
+        return { code: 'ResourceRefused', message, status: 422 };
       }
       // Another client may have created it since the decision, without the policies.
       if (created.kind === 'adopted' && (await this.#proofOf(request, signal)) !== 'certified')
@@ -102,16 +97,17 @@ export class Granter {
       });
     }
     const opened = { children, atMs: this.#deps.clock.now() };
-    this.#opened.set(request.uid, opened);
+    this.#deps.memories.of(request).opened = opened;
     this.#deps.reporter.opened(request);
     return opened;
   }
 
   async #journalOnce(request: RequestView): Promise<void> {
-    if (this.#journaled.has(request.uid)) return;
+    const memory = this.#deps.memories.of(request);
+    if (memory.grantJournaled) return;
     const config = this.#templateOf(request)?.spec.accessConfig;
     await this.#deps.reporter.granted(request, config ? decidingGroupsOf(request.spec, config) : []);
-    this.#journaled.add(request.uid);
+    memory.grantJournaled = true;
   }
 
   async #replan(request: RequestView, signal: AbortSignal): Promise<Plan | Violation> {
@@ -142,39 +138,25 @@ export class Granter {
     return planned.plan.hash === grant.planHash ? planned.plan : planChanged('create a new request');
   }
 
-  async #deny(request: RequestView, violation: Violation, signal: AbortSignal): Promise<undefined> {
-    await this.#deps.revoker.deleteChildren(request, signal);
-    const nowMs = this.#deps.clock.now();
-    const ended = this.#deps.history.end(request, { how: 'Denied', reason: violation.code }, nowMs);
-    await this.#deps.status.write(request, deniedStatus(request, violation, ended, nowMs), signal);
-    this.#deps.reporter.denied(request, violation);
-  }
-
-  async #updateProgress(request: RequestView, opened: OpenedGrant, signal: AbortSignal): Promise<number | undefined> {
-    const pod = this.#podOf(request, opened);
-    const nowMs = this.#deps.clock.now();
-    if (!pod?.ready && request.children.length === 0 && nowMs < opened.atMs + podGraceMs)
-      return opened.atMs + podGraceMs;
+  async #updateProgress(
+    request: RequestView,
+    { children, atMs }: OpenedGrant,
+    signal: AbortSignal,
+  ): Promise<number | undefined> {
+    const pod = this.#podOf(request, children);
+    const isListed = request.children.length > 0;
+    if (!pod?.ready && !isListed && this.#deps.clock.now() < atMs + podGraceMs) return atMs + podGraceMs;
     const accessMessage = pod ? this.#accessMessage(request, pod) : { text: '' };
-    const progress = { children: opened.children, ...this.#endOf(request), pod, accessMessage };
-    const status = progressStatus(request, progress, nowMs);
-    if (isUnchanged(request, status)) return undefined;
-    await this.#deps.status.write(request, status, signal);
-    if (status.ready && !request.ready) this.#deps.reporter.ready(request);
+    const grantedEndMs = accessEndMs(request) ?? 0;
+    const endMs = Math.min(grantedEndMs, latestEndMs(request, this.#templateOf(request)));
+    const shown: OpenShown = { is: 'open', children, endMs, grantedEndMs, pod, accessMessage };
+    const written = await this.#deps.status.show(request, shown, signal);
+    if (written.ready && !request.ready) this.#deps.reporter.ready(request);
     return undefined;
   }
 
-  #endOf(request: RequestView): Pick<Progress, 'until' | 'expiresAt' | 'shortened'> {
-    const grantedEndMs = accessEndMs(request) ?? 0;
-    const endMs = Math.min(grantedEndMs, this.#deps.edits.latestEndMs(request));
-    const expiresAt = formatTime(endMs);
-    const why = endMs < grantedEndMs ? ', because an edit of the template shortened the access' : '';
-    const shortened = shortenedAccess(request, { endMs, grantedEndMs });
-    return { until: `until ${expiresAt}${why}`, expiresAt, shortened };
-  }
-
   /** By uid, because another Pod may have taken the name. */
-  #podOf({ namespace, grant }: RequestView, { children }: OpenedGrant): PodView | undefined {
+  #podOf({ namespace, grant }: RequestView, children: readonly RequestChild[]): PodView | undefined {
     const pod = grant && this.#deps.pods.get(keyOf({ namespace, name: grant.pod.name }));
     const uid = grant?.pod.uid ?? children.find(({ kind }) => kind === 'Pod')?.uid;
     return pod?.uid === uid ? pod : undefined;
@@ -184,7 +166,7 @@ export class Granter {
     return this.#deps.kind.templates.get(keyOf({ namespace, name: grant?.template.name ?? '' }));
   }
 
-  #accessMessage(request: RequestView, pod: PodView): AccessMessage {
+  #accessMessage(request: RequestView, pod: PodView): OpenShown['accessMessage'] {
     const { namespace, name, grant } = request;
     if (grant?.session) return { text: gatewayCommand({ namespace, name, grant }) };
     const template = this.#templateOf(request);
@@ -201,11 +183,9 @@ interface GranterDeps {
   readonly kind: AccessKind;
   readonly pods: Store<PodView>;
   readonly applier: Applier;
-  readonly revoker: Revoker;
-  readonly edits: TemplateEdits;
   readonly policies: PolicyCheck;
-  readonly history: History;
   readonly status: StatusWriter;
+  readonly memories: Memories;
   readonly reporter: GrantReporter;
   readonly clock: Clock;
 }

@@ -6,7 +6,7 @@ import { parseGoDuration, toMilliseconds } from '../../kit/go-duration.ts';
 import type { AccessKind } from '../access-kind.ts';
 import { byNamespace, byUser } from '../stores/access-stores.ts';
 import { accessEndMs, type RequestView } from '../stores/access-views.ts';
-import { retainedUntilMs } from './retention.ts';
+import { retainedUntilMs } from './request-ends.ts';
 
 /** Without `historyTTL`, an ended request with a generated name stays this long. */
 const defaultTtlMs = 24 * 3_600_000;

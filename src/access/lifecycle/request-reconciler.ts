@@ -1,31 +1,32 @@
-import { type Ending, outcomeOf } from '../../api/access/ending.ts';
-import type { Grant } from '../../api/access/grant.ts';
+import { outcomeOf } from '../../api/access/ending.ts';
 import { revokeFinalizer } from '../../api/access/names.ts';
-import { keyOf } from '../../api/object.ts';
 import { at, done, type Reconciler, type Result } from '../../engine/result.ts';
 import type { DeadlineSource } from '../../engine/sources/deadlines.ts';
 import { type Clock, parseTime } from '../../kit/clock.ts';
-import { describe } from '../../kit/errors.ts';
+import { CodedError, describe } from '../../kit/errors.ts';
 import { isForbidden, isRefused } from '../../kube/errors.ts';
-import type { Store } from '../../kube/store.ts';
-import type { OwedReview, OwedReviews } from '../emergency/owed-reviews.ts';
-import type { RequestView, TemplateView } from '../stores/access-views.ts';
-import type { VoteView } from '../stores/vote-view.ts';
-import { type Cause, causeText } from './cause.ts';
-import type { Decider } from './decider.ts';
-import { owedApproval, reviewedApproval } from './emergency-status.ts';
-import { endedStatus, unclosedStatus } from './ended-status.ts';
-import type { Extender } from './extender.ts';
-import type { GrantReporter } from './grant-reporter.ts';
-import type { Granter } from './granter.ts';
+import type { OwedReviews } from '../emergency/owed-reviews.ts';
+import {
+  firstLookMs,
+  type PolicyCheck,
+  policiesAwaited,
+  policyRetryMs,
+  requestUncertified,
+} from '../policies/policy-check.ts';
+import type { RequestView } from '../stores/access-views.ts';
+import { owedApproval } from './approval-status.ts';
+import { type Extender, refuseUndecided } from './extender.ts';
+import type { FactFinder } from './fact-finder.ts';
+import type { Facts, Next } from './facts.ts';
+import { type GrantReporter, withoutRequester } from './grant-reporter.ts';
+import type { Granter, Opened } from './granter.ts';
 import type { History } from './history.ts';
-import { hasEndedCondition, isDeniedOrEnded } from './request-conditions.ts';
-import { RequestDeadlines } from './request-deadlines.ts';
-import { accessStartMs } from './request-ends.ts';
-import { approvalStatus, isUnchanged, type StatusWriter } from './request-status.ts';
+import type { Memories, RequestMemory } from './memory.ts';
+import { next } from './next.ts';
+import { accessStartMs, latestEndMs, requestEndMs } from './request-ends.ts';
 import type { Revoker } from './revoker.ts';
-import type { TemplateEdits } from './template-edits.ts';
-import type { Votes } from './votes.ts';
+import { type Cause, endText } from './status.ts';
+import type { StatusWriter } from './status-writer.ts';
 
 /** Lane of what ends access: first, and it aborts a reconcile of the request in the normal lane. */
 export const revocationLane = 0;
@@ -37,119 +38,179 @@ export const normalLane = 2;
 /** Epoch ms in the past: requeues the key at once, in the order of its lane. */
 const alreadyDueMs = 0;
 
+type Step<Kind extends Next['do']> = Extract<Next, { do: Kind }>;
+
 /**
- * The life of one request. A reconcile does the first of these that applies:
- *   ended                                                   → keep it for a time, then delete it
- *   expired, revoked, deleted, or denied                    → end it: RoleBinding, children, status
- *   granted                                                 → keep it open, extend it
- *   otherwise                                               → decide it, then open its grant
+ * The life of one request. A reconcile reads the present, and `next` says what to do; this does it.
+ * Each status that it writes is that of `statusOf`.
  */
 export class RequestReconciler implements Reconciler {
   readonly #deps: RequestReconcilerDeps;
-  readonly #deadlines: RequestDeadlines;
-  /** By key. If the request vanishes, the server revokes its access from this copy. */
-  readonly #lastReconciled = new Map<string, RequestView>();
-
-  /** By request uid: why it ends, once its RoleBinding was to go. No later extension revives it. */
-  readonly #endings = new Map<string, Cause>();
-
-  /** uids of ended requests that the next reconcile deletes, in the cleanup lane. */
-  readonly #toRemove = new Set<string>();
-
-  /** uids of ended requests within the maximum (`History.surplus`), unless others push them out. */
-  readonly #withinMaximum = new Set<string>();
 
   constructor(deps: RequestReconcilerDeps) {
     this.#deps = deps;
-    this.#deadlines = new RequestDeadlines(deps.clock);
   }
 
   async reconcile(key: string, signal: AbortSignal): Promise<Result> {
-    const { status, decider, granter, revoker } = this.#deps;
+    const { status, revoker, memories, deadlineSource } = this.#deps;
     const request = status.latest(key);
-    const before = this.#lastReconciled.get(key);
-    if (before && before.uid !== request?.uid) {
+    const vanished = memories.vanished(key, request?.uid);
+    if (vanished) {
       // Anyone who can update the request can remove our finalizer, so access may still be open.
-      if (!before.ended) await revoker.deleteChildrenOfVanished(before, signal);
-      this.#forget(before);
+      if (!vanished.ended) await revoker.deleteChildrenOfVanished(vanished, signal);
+      memories.forget(key);
+      deadlineSource.delete(key);
+      status.forget(key);
     }
-    if (!request) return done;
-    this.#lastReconciled.set(key, request);
-
-    if (request.ended) return this.#keepEnded(request, signal);
-    const startedEnding = this.#endings.get(request.uid);
-    if (startedEnding) return this.#end(request, startedEnding, signal);
-    if (this.#isExpired(request)) return this.#end(request, { ending: 'Expired' }, signal);
-    this.#scheduleEnd(request);
-    const cause = await this.#earlyEnding(request, signal);
-    if (cause) return this.#end(request, cause, signal);
-    const denial = await this.#denialOfOpen(request, signal);
-    if (denial) return this.#end(request, { ending: 'VoteDenied', denial }, signal);
-    const current = await this.#showReview(request, signal);
-    if (isDeniedOrEnded(current)) return done;
-    if (current.grant) return this.#keepOpen(current, signal);
-
-    const decision = await decider.decide(request, signal);
-    if (decision.kind === 'waiting') return requeueAt(decision.untilMs);
-    if (decision.kind === 'denied') return done;
-    this.#lastReconciled.set(key, decision.request);
-    this.#scheduleEnd(decision.request);
-    return requeueAt(await granter.ensureOpen(decision.request, decision.plan, signal));
+    return request ? this.#proceed(request, signal) : done;
   }
 
-  /** Opens the grant if it is not open yet, then decides the extension that was asked for. */
-  async #keepOpen(request: RequestView, signal: AbortSignal): Promise<Result> {
-    const { status, granter, extender } = this.#deps;
-    const requeueMs = await granter.ensureOpen(request, undefined, signal);
-    const current = status.latest(request.key);
-    if (current?.uid === request.uid) {
-      const extended = await extender.extend(current, signal);
-      this.#lastReconciled.set(request.key, extended);
-      this.#scheduleEnd(extended);
+  async #proceed(present: RequestView, signal: AbortSignal): Promise<Result> {
+    const { clock, facts: finder, memories } = this.#deps;
+    let request = present;
+    const memory = memories.of(request);
+    const nowMs = clock.now();
+    let facts = finder.facts(request);
+    this.#remember(request, facts);
+    for (;;) {
+      const step = next(request, facts, nowMs);
+      switch (step.do) {
+        case 'look':
+          facts = { ...facts, ...(await finder.find(step, request, facts, signal)) };
+          continue;
+        case 'review':
+          request = await this.#showReview(request, step, signal);
+          continue;
+        case 'open': {
+          const opened = await this.#deps.granter.ensureOpen(request, undefined, signal);
+          if (opened === 'unproven' || 'violation' in opened) return this.#afterOpening(request, opened, signal);
+          const latest = this.#deps.status.latest(request.key);
+          if (latest?.uid !== request.uid || latest.ended) return requeueAt(opened.recheckMs);
+          request = latest;
+          facts = { ...facts, ...finder.changing(request), opened };
+          continue;
+        }
+        case 'extend':
+          this.#remember(await this.#deps.extender.extend(request, step, signal), facts);
+          return requeueAt(step.untilMs);
+        case 'end':
+          return this.#end(request, memory, step.cause, signal);
+        case 'deny':
+          return this.#deny(request, step, signal);
+        case 'wait':
+          return this.#wait(request, step, signal);
+        case 'await':
+          return this.#awaitPolicies(request, signal);
+        case 'grant':
+          return this.#grant(request, facts, step, signal);
+        case 'keep':
+          return this.#keep(request, memory, facts, step);
+        case 'remove':
+          return this.#remove(request, memory, step, signal);
+        case 'retry':
+          throw new CodedError('PoliciesMissing', policiesAwaited);
+        case 'rest':
+          return requeueAt(step.untilMs);
+      }
     }
-    return requeueAt(requeueMs, this.#overdueAtMs(this.#deps.reviews.of(request.uid)));
+  }
+  /** Before any call, so that a failing one cannot delay the end. */
+  #remember(request: RequestView, { template, endClockMs, cause }: Facts): void {
+    const { memories, deadlineSource } = this.#deps;
+    const memory = memories.of(request);
+    memory.request = request;
+    const endMs = requestEndMs(request, template);
+    if (request.ended || cause || endClockMs >= endMs) return;
+    const checkedMs = Math.min(endMs, latestEndMs(request, template));
+    deadlineSource.set(request.key, memory.deadline.nextCheckMs(accessStartMs(request), checkedMs));
   }
 
-  /** Epoch ms. */
-  #overdueAtMs(owed: OwedReview | undefined): number | undefined {
-    const reviewByMs = parseTime(owed?.reviewBy ?? '') ?? 0;
-    return this.#deps.clock.now() < reviewByMs ? reviewByMs : undefined;
+  async #showReview(request: RequestView, step: Step<'review'>, signal: AbortSignal): Promise<RequestView> {
+    const { approval, condition } = step;
+    const shown = { is: 'reviewed', approval, ...(condition ? { condition } : {}) } as const;
+    const written = await this.#deps.status.show(request, shown, signal);
+    if (approval.state === 'ReviewOverdue') this.#deps.reporter.reviewOverdue(request);
+    return written;
+  }
+
+  async #wait(request: RequestView, step: Step<'wait'>, signal: AbortSignal): Promise<Result> {
+    const { status, reporter } = this.#deps;
+    const { approval, condition, reasonLink, blocked, untilMs } = step;
+    const written = await status.show(request, { is: 'waiting', approval, condition, reasonLink }, signal);
+    if (written !== request && blocked) reporter.waits(request, blocked, blocked.untilMs);
+    return requeueAt(untilMs);
+  }
+
+  /** Says so once the leader has looked. */
+  async #awaitPolicies(request: RequestView, signal: AbortSignal): Promise<Result> {
+    const { policies, status, clock } = this.#deps;
+    const nowMs = clock.now();
+    if (policies.isFirstLook) return requeueAt(nowMs + firstLookMs);
+    await status.show(request, { is: 'unproven' }, signal);
+    return requeueAt(nowMs + policyRetryMs);
+  }
+
+  async #grant(request: RequestView, facts: Facts, step: Step<'grant'>, signal: AbortSignal): Promise<Result> {
+    const { status, granter, reviews } = this.#deps;
+    // Before the grant, so that no emergency escapes its review.
+    if (step.review) await reviews.add(step.review, signal);
+    const granted = await status.show(request, step.shown, signal);
+    this.#remember(granted, facts);
+    const opened = await granter.ensureOpen(granted, step.plan, signal);
+    return this.#afterOpening(granted, opened, signal);
+  }
+
+  #afterOpening(request: RequestView, opened: Opened, signal: AbortSignal): Promise<Result> | Result {
+    if (opened === 'unproven') return this.#awaitPolicies(request, signal);
+    if ('violation' in opened) return this.#deny(request, opened, signal);
+    return requeueAt(opened.recheckMs);
+  }
+
+  async #deny(
+    request: RequestView,
+    { violation, approval, by }: Pick<Step<'deny'>, 'violation' | 'approval' | 'by'>,
+    signal: AbortSignal,
+  ): Promise<Result> {
+    const { status, revoker, history, policies, reporter, clock } = this.#deps;
+    if (request.grant) await revoker.deleteChildren(request, signal);
+    const end = { how: 'Denied', reason: violation.code, ...(by === undefined ? {} : { by }) } as const;
+    const ended = history.end(request, end, clock.now());
+    await status.show(request, { is: 'denied', violation, ended, approval }, signal);
+    const isKnown = request.grant
+      ? violation !== requestUncertified
+      : policies.assess(request.createdAtMs) === 'certified';
+    reporter.denied(isKnown ? request : withoutRequester(request), violation);
+    return done;
   }
 
   /**
    * In up to four reconciles: RoleBinding, other children, status, removal. All but the first are
    * in the cleanup lane: if many grants end together, every RoleBinding goes first.
    */
-  async #end(request: RequestView, cause: Cause, signal: AbortSignal): Promise<Result> {
-    const existed = await this.#deps.revoker.deleteRoleBinding(request, signal);
-    // `close` reports the end of a grant, the decider a denial; without our finalizer, an earlier
-    // leader did.
-    const isReported = isDeniedOrEnded(request) || !request.finalizers.includes(revokeFinalizer);
-    if (!request.grant && request.children.length === 0 && !isReported && !this.#endings.has(request.uid))
-      this.#deps.reporter.endedWithoutAccess(request, endText(request, cause));
-    this.#endings.set(request.uid, cause);
+  async #end(request: RequestView, memory: RequestMemory, cause: Cause, signal: AbortSignal): Promise<Result> {
+    const { revoker, reporter } = this.#deps;
+    const existed = await revoker.deleteRoleBinding(request, signal);
+    // `close` reports the end of a grant; without our finalizer, an earlier leader did.
+    const isReported = memory.cause !== undefined || !request.finalizers.includes(revokeFinalizer);
+    if (!request.grant && request.children.length === 0 && !isReported)
+      reporter.endedWithoutAccess(request, endText(request, cause));
+    memory.cause = cause;
     if (existed) return at(alreadyDueMs, cleanupLane);
     try {
-      if (await this.#deps.revoker.close(request, cause, signal)) return at(alreadyDueMs, cleanupLane);
+      if (await revoker.close(request, cause, signal)) return at(alreadyDueMs, cleanupLane);
     } catch (error) {
       if (isForbidden(error)) await this.#showUnclosed(request, cause, error, signal);
       throw error;
     }
     const ended = await this.#writeEnd(request, cause, signal);
-    if (!ended) return this.#deps.revoker.remove(request, signal);
-    this.#lastReconciled.set(request.key, ended);
-    this.#forgetOpen(request.uid);
-    return this.#keepEnded(ended, signal);
+    return ended ? this.#proceed(ended, signal) : revoker.remove(request, signal);
   }
 
   /** Our permissions may lack its namespace, for example. */
   async #showUnclosed(request: RequestView, cause: Cause, error: unknown, signal: AbortSignal): Promise<void> {
-    const { status, reporter, clock } = this.#deps;
     const message = `the server tries to end the access (${endText(request, cause)}), but the API server refuses: ${describe(error)}`;
-    const shown = unclosedStatus(request, message, clock.now());
-    if (isUnchanged(request, shown)) return;
-    await status.write(request, shown, signal);
-    reporter.notClosed(request, message);
+    const written = await this.#deps.status.show(request, { is: 'unclosed', message }, signal);
+    if (written !== request) this.#deps.reporter.notClosed(request, message);
   }
 
   /**
@@ -157,175 +218,66 @@ export class RequestReconciler implements Reconciler {
    * owed, a refusal does not excuse the end.
    */
   async #writeEnd(request: RequestView, cause: Cause, signal: AbortSignal): Promise<RequestView | undefined> {
-    const { ending, denial } = cause;
-    const { decider, edits, extender, revoker, reviews, history, status, clock } = this.#deps;
-    const owed = request.grant && reviews.of(request.uid);
-    const wasDenied = isDeniedOrEnded(request) && !hasEndedCondition(request);
+    const { facts, revoker, reviews, history, status, clock } = this.#deps;
     if (request.deleting || revoker.hasRemoved(request)) return undefined;
-    if (!owed && wasDenied) return undefined;
+    const { template } = facts.changing(request);
+    const owed = request.grant && reviews.of(request.uid);
     const nowMs = clock.now();
-    const atMs = Math.min(nowMs, decider.requestEndMs(request), edits.latestEndMs(request));
-    const by = denial?.spec.voter?.username;
-    const how = outcomeOf(ending);
-    const ended = history.end(request, { how, reason: ending, ...(by === undefined ? {} : { by }) }, atMs);
-    const approval = owed && owedApproval(request, owed, nowMs);
-    const extensions = extender.refuseUndecided(request);
-    const end = { ending, text: endText(request, cause), ended, approval, extensions };
+    const atMs = Math.min(nowMs, requestEndMs(request, template), latestEndMs(request, template));
+    const by = cause.denial?.spec.voter?.username;
+    const end = { how: outcomeOf(cause.ending), reason: cause.ending, ...(by === undefined ? {} : { by }) };
+    const shown = {
+      is: 'ended',
+      cause,
+      ended: history.end(request, end, atMs),
+      approval: owed && owedApproval(request, owed, nowMs),
+      extensions: refuseUndecided(request),
+    } as const;
     try {
-      return await status.write(request, endedStatus(request, end, nowMs), signal);
+      return await status.show(request, shown, signal);
     } catch (error) {
       if (isRefused(error) && !owed) return undefined;
       throw error;
     }
   }
 
-  /**
-   * Keeps it until `status.ended.keptUntil` and its review, so that people can read how it ended.
-   * Beyond a maximum (`History.surplus`), it goes earlier.
-   */
-  async #keepEnded(request: RequestView, signal: AbortSignal): Promise<Result> {
-    const { revoker, reviews, history, deadlineSource, clock } = this.#deps;
-    const { key, uid, ended } = request;
-    const owed = request.deleting ? undefined : reviews.of(uid);
-    if (owed) {
-      await this.#showReview(request, signal);
-      return requeueAt(this.#overdueAtMs(owed));
-    }
-    const [fromMs, untilMs] = [parseTime(ended?.at ?? '') ?? 0, parseTime(ended?.keptUntil ?? '') ?? 0];
-    if (request.deleting || revoker.hasRemoved(request)) return revoker.remove(request, signal);
-    const isPastRetention = this.#deadlines.hasPassed(uid, fromMs, untilMs);
-    const surplus =
-      isPastRetention || this.#withinMaximum.has(uid)
-        ? []
-        : history.surplus(request, (other) => revoker.hasRemoved(other));
-    const isDue = isPastRetention || surplus.some((other) => other.uid === uid);
-    if (isDue && this.#toRemove.has(uid)) return revoker.remove(request, signal);
-    if (isDue) {
-      // If thousands of requests end together, their deletions must not delay the end of access.
-      this.#toRemove.add(uid);
-      return at(alreadyDueMs, cleanupLane);
-    }
-    this.#toRemove.delete(uid);
-    if (history.storeShowsEnd(request)) this.#withinMaximum.add(uid);
+  #keep(request: RequestView, memory: RequestMemory, { surplus = [] }: Facts, { untilMs }: Step<'keep'>): Result {
+    const { history, memories, deadlineSource, clock } = this.#deps;
+    memory.removalQueued = false;
+    if (history.storeShowsEnd(request)) memory.withinMaximum = true;
     for (const other of surplus) {
-      if (this.#withinMaximum.delete(other.uid)) deadlineSource.set(other.key, clock.now());
+      const pushedOut = memories.find(other);
+      if (pushedOut?.withinMaximum) deadlineSource.set(other.key, clock.now());
+      if (pushedOut) pushedOut.withinMaximum = false;
     }
-    await this.#showReview(request, signal);
-    deadlineSource.set(key, this.#deadlines.nextCheckMs(uid, fromMs, untilMs));
+    const endedMs = parseTime(request.ended?.at ?? '') ?? 0;
+    deadlineSource.set(request.key, memory.deadline.nextCheckMs(endedMs, untilMs));
     return done;
   }
 
-  /** Shows in the status whether the review of the emergency is owed, overdue, or done. */
-  async #showReview(request: RequestView, signal: AbortSignal): Promise<RequestView> {
-    const { reviews, status, reporter, clock } = this.#deps;
-    if (!request.spec.emergency || !request.grant || request.deleting) return request;
-    const owed = reviews.of(request.uid);
-    if (!owed) return this.#showVerdict(request, signal);
-    const approval = owedApproval(request, owed, clock.now());
-    if (approval.state === request.approval?.state) return request;
-    const written = await status.write(request, approvalStatus(request, approval, clock.now()), signal);
-    if (approval.state === 'ReviewOverdue') reporter.reviewOverdue(request);
-    return written;
-  }
-
-  async #showVerdict(request: RequestView, signal: AbortSignal): Promise<RequestView> {
-    const { votes, status, clock } = this.#deps;
-    if (request.approval?.state === 'Reviewed') return request;
-    const { namespace, uid: requestUid, spec } = request;
-    const { username: user = '', uid: userUid = '' } = spec.requester ?? {};
-    const judged = await votes.judgeReview(
-      { namespace, requestUid, template: spec.templateName, user, userUid },
-      signal,
-    );
-    const { approval, condition } = reviewedApproval(request, judged);
-    return status.write(request, approvalStatus(request, approval, clock.now(), [condition]), signal);
-  }
-
-  #isExpired(request: RequestView): boolean {
-    return this.#hasPassed(request, this.#deps.decider.requestEndMs(request));
-  }
-
-  #hasPassed(request: RequestView, endMs: number): boolean {
-    return Number.isFinite(endMs) && this.#deadlines.hasPassed(request.uid, accessStartMs(request), endMs);
-  }
-
-  async #earlyEnding(request: RequestView, signal: AbortSignal): Promise<Cause | undefined> {
-    if (request.revoked) return { ending: 'Revoked' };
-    if (request.deleting) return { ending: 'Deleted' };
-    const { grant } = request;
-    if (!grant) return undefined;
-    const { edits } = this.#deps;
-    if (this.#hasPassed(request, edits.latestEndMs(request))) return { ending: 'Shortened' };
-    return this.#lostPrerequisite(request, grant, signal);
-  }
-
-  /** The valid vote in the store that denies access already granted. */
-  async #denialOfOpen(request: RequestView, signal: AbortSignal): Promise<VoteView | undefined> {
-    const { votes, templates } = this.#deps;
-    if (!request.grant) return undefined;
-    const template = templates.get(keyOf({ namespace: request.namespace, name: request.spec.templateName }));
-    return template && votes.storedDenial(request, template, signal);
-  }
-
-  async #lostPrerequisite(request: RequestView, grant: Grant, signal: AbortSignal): Promise<Cause | undefined> {
-    const { revoker, edits } = this.#deps;
-    const lost = await revoker.lostPrerequisite(request, grant, signal);
-    if (lost) return lost;
-    const ending: Ending | undefined = await edits.endingReason(request, signal);
-    return ending && { ending };
-  }
-
-  /** Call it before any API call for the request, so that a failing call cannot delay the end. */
-  #scheduleEnd(request: RequestView): void {
-    const endMs = Math.min(this.#deps.decider.requestEndMs(request), this.#deps.edits.latestEndMs(request));
-    this.#deps.deadlineSource.set(request.key, this.#deadlines.nextCheckMs(request.uid, accessStartMs(request), endMs));
-  }
-
-  #forget({ key, uid }: RequestView): void {
-    this.#lastReconciled.delete(key);
-    this.#deadlines.forget(uid);
-    this.#deps.deadlineSource.delete(key);
-    this.#deps.status.forget(key);
-    this.#forgetOpen(uid);
-    this.#toRemove.delete(uid);
-    this.#withinMaximum.delete(uid);
-    this.#deps.revoker.forget(uid);
-  }
-
-  #forgetOpen(uid: string): void {
-    this.#deps.edits.forget(uid);
-    this.#deps.granter.forget(uid);
-    this.#deps.extender.forget(uid);
-    this.#endings.delete(uid);
+  async #remove(request: RequestView, memory: RequestMemory, step: Step<'remove'>, signal: AbortSignal) {
+    if (step.now || memory.removalQueued) return this.#deps.revoker.remove(request, signal);
+    // If thousands of requests end together, their deletions must not delay the end of access.
+    memory.removalQueued = true;
+    return at(alreadyDueMs, cleanupLane);
   }
 }
 
 interface RequestReconcilerDeps {
   readonly clock: Clock;
   readonly status: StatusWriter;
-  readonly decider: Decider;
+  readonly facts: FactFinder;
+  readonly memories: Memories;
   readonly granter: Granter;
   readonly extender: Extender;
-  readonly votes: Votes;
-  readonly templates: Store<TemplateView>;
-  readonly edits: TemplateEdits;
+  readonly revoker: Revoker;
   readonly reviews: OwedReviews;
+  readonly policies: PolicyCheck;
   readonly history: History;
   readonly reporter: GrantReporter;
-  readonly revoker: Revoker;
   readonly deadlineSource: DeadlineSource;
 }
 
-function endText({ spec, grant }: RequestView, cause: Cause): string {
-  if (cause.ending === 'Expired' && !grant) return 'it was not decided in time; create a new request';
-  const { revokedReason } = spec;
-  return cause.ending === 'Revoked' && revokedReason !== undefined
-    ? `${causeText(cause)}: ${revokedReason}`
-    : causeText(cause);
-}
-
-/** Epoch ms; the earliest counts. */
-function requeueAt(...timesMs: readonly (number | undefined)[]): Result {
-  const nextMs = Math.min(...timesMs.filter((timeMs) => timeMs !== undefined));
-  return Number.isFinite(nextMs) ? at(nextMs, normalLane) : done;
-}
+/** Epoch ms. */
+const requeueAt = (untilMs: number | undefined): Result =>
+  untilMs !== undefined && Number.isFinite(untilMs) ? at(untilMs, normalLane) : done;

@@ -11,9 +11,9 @@ import type { Applier } from '../../rbac/applier.ts';
 import type { AccessKind } from '../access-kind.ts';
 import type { RequestView } from '../stores/access-views.ts';
 import type { PodView } from '../stores/cluster-views.ts';
-import type { Cause } from './cause.ts';
 import type { GrantReporter } from './grant-reporter.ts';
-import { hasEndedCondition } from './request-conditions.ts';
+import type { Memories } from './memory.ts';
+import type { Cause } from './status.ts';
 
 /** The RoleBinding first, because it gives access. */
 const revocationOrder = [
@@ -28,15 +28,6 @@ const revocationOrder = [
  */
 export class Revoker {
   readonly #deps: RevokerDeps;
-  /** uids of requests whose RoleBinding this process deleted, or emptied of subjects. */
-  readonly #roleBindingDeleted = new Set<string>();
-  /** uids of requests whose children are deleted, so that the events cause no further calls. */
-  readonly #childrenDeleted = new Set<string>();
-  /** uids. A store that lags behind still shows the finalizer. */
-  readonly #finalizerRemoved = new Set<string>();
-  /** uids. A store that lags behind still shows the request. */
-  readonly #requestDeleted = new Set<string>();
-
   constructor(deps: RevokerDeps) {
     this.#deps = deps;
   }
@@ -66,11 +57,11 @@ export class Revoker {
    * finalizers keep it. False on a 403, so that `close` deletes the rest.
    */
   async deleteRoleBinding(request: RequestView, signal: AbortSignal): Promise<boolean> {
-    const { uid } = request;
-    if (!request.grant || this.#roleBindingDeleted.has(uid) || this.#childrenDeleted.has(uid)) return false;
+    const memory = this.#deps.memories.of(request);
+    if (!request.grant || memory.roleBindingDeleted || memory.childrenDeleted) return false;
     try {
       const existed = await this.#deleteChild(request, 'RoleBinding', roleBindings, signal);
-      if (existed) this.#roleBindingDeleted.add(uid);
+      if (existed) memory.roleBindingDeleted = true;
       return existed;
     } catch (error) {
       if (isForbidden(error)) return false;
@@ -80,36 +71,38 @@ export class Revoker {
 
   /** Call it after `close`. */
   async remove(request: RequestView, signal: AbortSignal): Promise<Result> {
-    if (this.#finalizerRemoved.has(request.uid)) return done;
-    if (!request.deleting && !this.#requestDeleted.has(request.uid)) {
+    const memory = this.#deps.memories.of(request);
+    if (memory.finalizerRemoved) return done;
+    if (!request.deleting && !memory.requestDeleted) {
       await this.#deps.client
         .delete(this.#deps.kind.requestResource, request, { uid: request.uid, signal })
         .catch((error: unknown) => this.#ignoreIfDeleted(request, error, signal));
-      this.#requestDeleted.add(request.uid);
+      memory.requestDeleted = true;
     }
     await this.#removeFinalizer(request, signal);
     return done;
   }
 
   /** A store that lags behind may still show the request. */
-  hasRemoved({ uid }: RequestView): boolean {
-    return this.#requestDeleted.has(uid) || this.#finalizerRemoved.has(uid);
+  hasRemoved(request: RequestView): boolean {
+    const memory = this.#deps.memories.find(request);
+    return memory !== undefined && (memory.requestDeleted || memory.finalizerRemoved);
   }
 
   /** Deletes the children, and reports the end once. False without a grant, or if done before. */
   async close(request: RequestView, cause: Cause, signal: AbortSignal): Promise<boolean> {
-    if (!request.grant || this.#childrenDeleted.has(request.uid)) return false;
+    const memory = this.#deps.memories.of(request);
+    if (!request.grant || memory.childrenDeleted) return false;
     const existed = await this.deleteChildren(request, signal);
-    this.#childrenDeleted.add(request.uid);
+    memory.childrenDeleted = true;
     // An earlier process has normally reported this end. Prefer a missing report to a second one.
-    const isReported = request.deleting || hasEndedCondition(request);
-    if (existed || !isReported) this.#deps.reporter.revoked(request, cause);
+    if (existed || !request.deleting) this.#deps.reporter.revoked(request, cause);
     return true;
   }
 
   /** The end is reported only if a child existed. */
   async deleteChildrenOfVanished(request: RequestView, signal: AbortSignal): Promise<void> {
-    if (!request.grant || this.#childrenDeleted.has(request.uid)) return;
+    if (!request.grant || this.#deps.memories.find(request)?.childrenDeleted) return;
     if (await this.deleteChildren(request, signal)) this.#deps.reporter.revoked(request, { ending: 'Deleted' });
   }
 
@@ -117,10 +110,11 @@ export class Revoker {
    * Whether one existed. Keeps what the request does not own. Rejects with a 403 only after all.
    */
   async deleteChildren(request: RequestView, signal: AbortSignal): Promise<boolean> {
-    let existed = this.#roleBindingDeleted.has(request.uid);
+    const { roleBindingDeleted = false } = this.#deps.memories.find(request) ?? {};
+    let existed = roleBindingDeleted;
     let forbidden: unknown;
     for (const [kind, resource] of revocationOrder) {
-      if (kind === 'RoleBinding' && this.#roleBindingDeleted.has(request.uid)) continue;
+      if (kind === 'RoleBinding' && roleBindingDeleted) continue;
       if (kind === 'Pod' && !this.#deps.kind.createsPod) continue;
       try {
         const deleted = await this.#deleteChild(request, kind, resource, signal);
@@ -132,14 +126,6 @@ export class Revoker {
     }
     if (forbidden !== undefined) throw forbidden;
     return existed;
-  }
-
-  /** Call it when the request no longer exists. */
-  forget(uid: string): void {
-    this.#roleBindingDeleted.delete(uid);
-    this.#childrenDeleted.delete(uid);
-    this.#finalizerRemoved.delete(uid);
-    this.#requestDeleted.delete(uid);
   }
 
   async #deleteChild(
@@ -175,7 +161,7 @@ export class Revoker {
     ] as const;
     try {
       await this.#deps.client.jsonPatch(this.#deps.kind.requestResource, request, ops, { signal });
-      this.#finalizerRemoved.add(request.uid);
+      this.#deps.memories.of(request).finalizerRemoved = true;
     } catch (error) {
       await this.#ignoreIfDeleted(request, error, signal);
     }
@@ -198,4 +184,5 @@ export interface RevokerDeps {
   readonly client: Client;
   readonly applier: Applier;
   readonly reporter: GrantReporter;
+  readonly memories: Memories;
 }

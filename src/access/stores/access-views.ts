@@ -61,6 +61,8 @@ export interface RequestView extends ViewMetadata {
   readonly grant: RequestStatus['grant'];
   /** Present even if the rest of the request is invalid. */
   readonly ended: Ended | undefined;
+  /** Read only to decide whether to write it, and for a metric. */
+  readonly state: RequestStatus['state'];
   /** For information: `accessEndMs` counts. */
   readonly expiresAt: string | undefined;
   /** As the leader last wrote it. No grant depends on it. */
@@ -81,7 +83,8 @@ export function viewRequest(object: KubeObject): RequestView | undefined {
   if (!metadata || createdAtMs === undefined) return undefined;
   const { spec, status } = readFields(object);
   const grant = readGrant(object);
-  const { expiresAt, approval, reasonLink, extensions = [], children = [], conditions = [], ready = false } = status;
+  const { state, expiresAt, approval, reasonLink } = status;
+  const { extensions = [], children = [], conditions = [], ready = false } = status;
   return {
     ...metadata,
     generation: object.metadata.generation ?? 0,
@@ -93,6 +96,7 @@ export function viewRequest(object: KubeObject): RequestView | undefined {
     spec: spec ?? { templateName: '' },
     grant: grant.ok ? grant.value : undefined,
     ended: readEnded(object),
+    state,
     expiresAt,
     approval,
     reasonLink,

@@ -114,6 +114,12 @@ const extension = Type.Object({
 
 export const requestStatus = Type.Object(
   {
+    state: Type.Optional(
+      oneOf(['Waiting', 'Open', 'Denied', 'Expired', 'Revoked', 'Withdrawn'], {
+        description:
+          'Waiting: access is not open yet. Open: the objects of the grant exist. Denied, Expired, Revoked: as ended.how. Withdrawn: a user ended the request before access opened. For information only.',
+      }),
+    ),
     ...common,
     podName: Type.Optional(objectName('The granted pod.')),
     grant: Type.Optional(grant),
@@ -142,6 +148,7 @@ export const requestStatus = Type.Object(
 
 export type TemplateStatus = Static<typeof templateStatus>;
 export type RequestStatus = Static<typeof requestStatus>;
+export type RequestState = NonNullable<RequestStatus['state']>;
 /** What the server decided on one extension. */
 export type ExtensionStatus = Static<typeof extension>;
 /** What a request waits for, and who voted. */
@@ -161,12 +168,11 @@ const readyColumn = column('Ready', '.status.ready', 'Whether the object is read
 
 const summary = (field: string): string => `.status.conditions[?(@.type=="${summaryConditions.ready}")].${field}`;
 
-const stateColumn = (description: string) => column('State', summary('reason'), description);
 const whyColumn = column('Why', summary('message'), 'The reason for the state, and what to do.', { priority: 1 });
 
 export const templateColumns = [
   readyColumn,
-  stateColumn('Ready, or why drawbridge cannot open access through the template.'),
+  column('State', summary('reason'), 'Ready, or why drawbridge cannot open access through the template.'),
   column('Groups', '.spec.accessConfig.allowedGroups', 'The groups whose members can request access.'),
   column('Duration', '.spec.accessConfig.defaultDuration', 'The duration of a request that names none.'),
   column('Max', '.spec.accessConfig.maxDuration', 'The longest duration.'),
@@ -179,7 +185,7 @@ export const requestColumns = [
   column('Template', '.spec.templateName', 'The template of the request.'),
   column('Pod', '.status.podName', 'The granted pod.'),
   readyColumn,
-  stateColumn('Open, what the request waits for, or how it ended.'),
+  column('State', '.status.state', 'Waiting, Open, or how it ended.'),
   column('Who', '.spec.requester.username', 'The requester.'),
   // kubectl prints <invalid> for a column of type date with a future time.
   column('Until', '.status.expiresAt', 'When the access ends, RFC 3339.'),

@@ -177,7 +177,7 @@ async function ownRequestProblem(
 /** As the client knows it. The server counts the vote later. */
 function decidedText(request: KubeObject, about: string, decision: 'Approve' | 'Deny'): string {
   const decided = `${about === 'Access' ? '' : `${about} `}${decision === 'Approve' ? 'approved' : 'denied'}`;
-  const isOpen = ['Opening', 'Open'].includes(stateOf(request).state);
+  const isOpen = stateOf(request).state === 'Open';
   if (decision === 'Deny' && !about.startsWith('Extension-') && isOpen) return `${decided}; ${closingText(request)}`;
   const { all = [] } = statusOf(request).approval ?? {};
   const left = all.reduce((sum, { have, need }) => sum + Math.max(0, need - have), 0) - 1;

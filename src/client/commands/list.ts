@@ -7,7 +7,7 @@ import { exits, type FlagSpec } from '../command-spec.ts';
 import { follow } from '../follow.ts';
 import { outputForm, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
-import { statusOf } from '../request-state.ts';
+import { isFinal, statusOf } from '../request-state.ts';
 import { requestTable } from '../request-table.ts';
 
 const flags: readonly FlagSpec[] = [
@@ -83,8 +83,9 @@ export async function watchRequests(context: Context): Promise<number> {
 }
 
 /** The last row of a deleted request: the server closes access before its finalizer goes. */
-const asDeleted = (request: KubeObject, now: string): KubeObject => ({
-  ...request,
-  metadata: { ...request.metadata, deletionTimestamp: request.metadata.deletionTimestamp ?? now },
-  status: { ...statusOf(request), ready: false, grant: undefined },
-});
+const asDeleted = (request: KubeObject, now: string): KubeObject => {
+  const { state = 'Waiting', ...status } = statusOf(request);
+  const ended = isFinal(state) ? state : status.grant ? 'Revoked' : 'Withdrawn';
+  const deletionTimestamp = request.metadata.deletionTimestamp ?? now;
+  return { ...request, metadata: { ...request.metadata, deletionTimestamp }, status: { ...status, state: ended } };
+};

@@ -16,7 +16,7 @@ import { detailsOf } from '../details.ts';
 import { kubectlExec } from '../kubectl-exec.ts';
 import { outputForm, printObject } from '../output.ts';
 import { Problem } from '../problem.ts';
-import { cannotOpen, specOf, stateOf, statusOf } from '../request-state.ts';
+import { cannotOpen, isUsable, specOf, stateOf, statusOf } from '../request-state.ts';
 import { templateOf } from '../voted-template.ts';
 import { endedProblem, openText, waitFor } from '../wait.ts';
 import { watchRequests } from './list.ts';
@@ -93,7 +93,7 @@ export async function waitUntilOpen(
   timeoutMs: number | undefined,
 ): Promise<KubeObject> {
   const found = await findUnended(connection, name);
-  return stateOf(found.object).state === 'Open' ? found.object : waitFor(context, connection, found, { timeoutMs });
+  return isUsable(found.object) ? found.object : waitFor(context, connection, found, { timeoutMs });
 }
 
 export const claim: Command = {

@@ -15,7 +15,7 @@ import { awaitedExtension, extensionsText, latestEnd } from '../extension-text.t
 import { windowsText } from '../option-text.ts';
 import { fields, outputForm, printObject } from '../output.ts';
 import { plainMessage, unlessForbidden } from '../problem.ts';
-import { specOf, stateText, templateSpecOf, unreadinessOf } from '../request-state.ts';
+import { specOf, stateOf, templateSpecOf, unreadinessOf } from '../request-state.ts';
 import { timeFrom } from '../times.ts';
 import { templateOf, versionOf } from '../voted-template.ts';
 
@@ -152,7 +152,7 @@ async function historyText({ cluster, namespace }: ClusterConnection, { type, ob
     .sort((a, b) => (b.metadata.creationTimestamp ?? '').localeCompare(a.metadata.creationTimestamp ?? ''))
     .map(
       (item) =>
-        `${item.metadata.creationTimestamp ?? ''} ${stateText(item)} ${item.metadata.name} ${specOf(item).reason ?? ''}`,
+        `${item.metadata.creationTimestamp ?? ''} ${stateOf(item).state} ${item.metadata.name} ${specOf(item).reason ?? ''}`,
     );
   const older = lines.length - maxOthers;
   const shown = [...lines.slice(0, maxOthers), ...(older > 0 ? [`${older} older ones are not shown`] : [])];

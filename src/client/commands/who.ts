@@ -8,7 +8,7 @@ import { exits } from '../command-spec.ts';
 import { journalLines, sinceOf, textIn } from '../journal.ts';
 import { outputForm, type Presentation, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
-import { isFinal, specOf, stateOf, stateText, statusOf } from '../request-state.ts';
+import { isFinal, specOf, stateOf, statusOf } from '../request-state.ts';
 
 export const who: Command = {
   name: 'who',
@@ -74,7 +74,7 @@ function grantTable(namespaces: boolean): Presentation<KubeObject> {
   const columns = [
     { title: 'NAMESPACE', text: ({ metadata }: KubeObject) => metadata.namespace ?? '' },
     { title: 'WHO', text: grantedTo },
-    { title: 'STATE', text: stateText },
+    { title: 'STATE', text: (request: KubeObject) => stateOf(request).state },
     {
       title: 'REQUEST',
       long: true,

@@ -186,7 +186,7 @@ describe('the client', () => {
     });
   }
 
-  it('prints a request that is gone as Ended, with the time of its deletion', async () => {
+  it('prints a request that is gone as Revoked, with the time of its deletion', async () => {
     await open(({ watch, path }, answer) => {
       if (!watch) return false;
       answer.open();
@@ -202,7 +202,7 @@ describe('the client', () => {
       states.push(...(/^a +pod +shell +(\w+)/m.exec(text) ?? []).slice(1));
       if (states.length === 2) stop.abort();
     });
-    assert.deepEqual([code, states], [130, ['Open', 'Ended']], stdout);
+    assert.deepEqual([code, states], [130, ['Open', 'Revoked']], stdout);
   });
 
   it('says when access ends without the extension, and how to see its state', async () => {

@@ -32,7 +32,11 @@ const template = {
 const objects = {
   podaccessrequests: [
     request('waits', waits),
-    request('open', { ready: true, podName: evil, accessMessage: evil, grant: { expiresAt: 'x' } }, 'alice'),
+    request(
+      'open',
+      { state: 'Open', ready: true, podName: evil, accessMessage: evil, grant: { expiresAt: 'x' } },
+      'alice',
+    ),
   ],
   podaccesstemplates: [template, { ...template, metadata: { ...template.metadata, name: evil } }],
   execaccesstemplates: [],

@@ -61,9 +61,9 @@ describe('output of the client', () => {
       rows.map((one) => [one]),
       true,
     ).split('\n');
-    assert.equal(first.indexOf('New'), header.indexOf('STATE'));
-    assert.ok(second.indexOf('New') > header.indexOf('STATE'));
-    assert.equal(third.indexOf('New'), second.indexOf('New'));
+    assert.equal(first.indexOf('Waiting'), header.indexOf('STATE'));
+    assert.ok(second.indexOf('Waiting') > header.indexOf('STATE'));
+    assert.equal(third.indexOf('Waiting'), second.indexOf('Waiting'));
   });
 
   it('cuts the last column to the width of a terminal, so that lines do not wrap', () => {

@@ -26,16 +26,14 @@ const failed = (given: object | undefined, type: string, reason: string, more: o
 type Case = readonly [what: string, request: KubeObject, state: State, code?: string];
 
 const cases: readonly Case[] = [
-  ['without a status', object(), 'New'],
+  ['without a status', object(), 'Waiting'],
   [
     'that waits for approvals',
     object({ approval: { state: 'Pending' }, conditions: [condition('AccessApproved', 'Unknown', 'Pending')] }),
-    'Pending',
+    'Waiting',
     'Pending',
   ],
-  ['that waits for its start', object({ approval: { state: 'Scheduled' } }), 'Scheduled'],
-  ['that waits for its claim', object({ approval: { state: 'Claimable' } }), 'Claimable'],
-  ['whose pod is not ready', failed(grant, 'AccessResourcesReady', 'NotYetReady'), 'Opening', 'NotYetReady'],
+  ['whose pod is not ready', failed(grant, 'AccessResourcesReady', 'NotYetReady'), 'Open', 'NotYetReady'],
   [
     'whose access was denied while it opened',
     object({
@@ -70,7 +68,7 @@ const cases: readonly Case[] = [
         condition('AccessMessage', 'False', 'InvalidAccessCommand'),
       ],
     }),
-    'Opening',
+    'Open',
     'InvalidAccessCommand',
   ],
   ['with open access', object({ grant, ready: true }), 'Open'],
@@ -95,21 +93,27 @@ const cases: readonly Case[] = [
   [
     'that expired',
     failed(grant, 'AccessStillValid', 'Shortened', { ended: { how: 'Expired', reason: 'Shortened' } }),
-    'Ended',
     'Expired',
+    'Shortened',
   ],
   [
     'that is kept after its end',
     failed(grant, 'AccessStillValid', 'TargetPodGone', { ended: { how: 'Revoked', reason: 'TargetPodGone' } }),
-    'Ended',
     'Revoked',
+    'TargetPodGone',
   ],
   ['that was revoked', object({ grant, ready: true }, { revoked: true }), 'Ending', 'Revoked'],
-  ['that was revoked before a grant', object({}, { revoked: true }), 'Ended', 'Revoked'],
+  ['that was revoked before a grant', object({}, { revoked: true }), 'Ending', 'Revoked'],
   [
     'that was revoked and closed',
     object({ grant, ended: { how: 'Revoked', reason: 'Revoked' } }, { revoked: true }),
-    'Ended',
+    'Revoked',
+    'Revoked',
+  ],
+  [
+    'that was withdrawn',
+    object({ ended: { how: 'Revoked', reason: 'Revoked' } }, { revoked: true }),
+    'Withdrawn',
     'Revoked',
   ],
   [
@@ -125,10 +129,9 @@ describe('the state of a request', () => {
     it(`${what} is ${state}`, () => {
       const found = stateOf(request);
       assert.deepEqual([found.state, found.code], [state, code]);
-      const shown = state === 'Ended' ? code : state;
       assert.match(
         detailsOf(request, { program: 'drawbridge', where: '-n payments', kubectlFlags: [] }, 0),
-        new RegExp(`^State: +${shown}$`, 'm'),
+        new RegExp(`^State: +${state}$`, 'm'),
       );
     });
   }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { RequestDeadlines } from '../../../../src/access/lifecycle/request-deadlines.ts';
+import { RequestDeadline } from '../../../../src/access/lifecycle/request-deadlines.ts';
 import { createdAtMs } from '../../../support/request-views.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
@@ -10,10 +10,10 @@ const dayMs = 24 * hourMs;
 const until = createdAtMs + 30 * minuteMs;
 
 describe('the end of a grant', () => {
-  const setUp = (): { clock: SimulatedClock; deadlines: RequestDeadlines; over: () => boolean } => {
+  const setUp = (): { clock: SimulatedClock; deadline: RequestDeadline; over: () => boolean } => {
     const clock = new SimulatedClock(createdAtMs);
-    const deadlines = new RequestDeadlines(clock);
-    return { clock, deadlines, over: () => deadlines.hasPassed('r-1', createdAtMs, until) };
+    const deadline = new RequestDeadline(clock);
+    return { clock, deadline, over: () => deadline.nowMs(createdAtMs) >= until };
   };
 
   it('is its deadline, to the millisecond', async () => {
@@ -58,8 +58,8 @@ describe('the end of a grant', () => {
   });
 
   it('includes the elapsed time when a decision replaces the provisional deadline', async () => {
-    const { clock, deadlines, over } = setUp();
-    assert.equal(deadlines.hasPassed('r-1', createdAtMs, createdAtMs + hourMs), false);
+    const { clock, deadline, over } = setUp();
+    assert.equal(deadline.nowMs(createdAtMs) >= createdAtMs + hourMs, false);
     await clock.advance(20 * minuteMs);
     assert.equal(over(), false);
     clock.setWall(createdAtMs);
@@ -68,8 +68,8 @@ describe('the end of a grant', () => {
   });
 
   it('is checked next at the deadline, or earlier by the monotonic clock', async () => {
-    const { clock, deadlines } = setUp();
-    const next = (): number => deadlines.nextCheckMs('r-1', createdAtMs, until);
+    const { clock, deadline } = setUp();
+    const next = (): number => deadline.nextCheckMs(createdAtMs, until);
     assert.equal(next(), until);
     await clock.advance(10 * minuteMs);
     clock.setWall(createdAtMs - hourMs);
@@ -78,15 +78,13 @@ describe('the end of a grant', () => {
     assert.equal(next(), until);
   });
 
-  it('is stored for each request separately, and removed by forget', async () => {
-    const { clock, deadlines, over } = setUp();
+  it('is measured anew from another start', async () => {
+    const { clock, deadline, over } = setUp();
     over();
     await clock.advance(20 * minuteMs);
     clock.setWall(createdAtMs);
-    assert.equal(deadlines.nextCheckMs('r-2', createdAtMs, until), until);
-    assert.equal(deadlines.nextCheckMs('r-1', createdAtMs, until), createdAtMs + 10 * minuteMs);
-    deadlines.forget('r-1');
-    assert.equal(deadlines.nextCheckMs('r-1', createdAtMs, until), until);
+    assert.equal(deadline.nextCheckMs(createdAtMs, until), createdAtMs + 10 * minuteMs);
+    assert.equal(deadline.nextCheckMs(createdAtMs - 1, until), until);
   });
 
   it('is never later than the granted time after the first observation, whatever the wall clock does', async () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { retainedUntilMs } from '../../../../src/access/lifecycle/retention.ts';
+import { retainedUntilMs } from '../../../../src/access/lifecycle/request-ends.ts';
 import type { AccessConfig } from '../../../../src/api/access/template-spec.ts';
 import { formatTime } from '../../../../src/kit/clock.ts';
 import { createdAtMs, requestView } from '../../../support/request-views.ts';

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import type { AccessKind } from '../../../../src/access/access-kind.ts';
-import type { Cause } from '../../../../src/access/lifecycle/cause.ts';
+import { Memories } from '../../../../src/access/lifecycle/memory.ts';
 import { Revoker, type RevokerDeps } from '../../../../src/access/lifecycle/revoker.ts';
+import type { Cause } from '../../../../src/access/lifecycle/status.ts';
 import type { RequestView } from '../../../../src/access/stores/access-views.ts';
 import type { PodView } from '../../../../src/access/stores/cluster-views.ts';
 import type { Ending } from '../../../../src/api/access/ending.ts';
@@ -36,7 +37,7 @@ function revokerOf(
   const deps = {
     kind,
     pods: { get: () => pod },
-    clock: new SimulatedClock(),
+    memories: new Memories(new SimulatedClock()),
     client: {
       delete: () => note('delete request'),
       jsonPatch: () => note('release'),

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import type { AccessKind } from '../../../../src/access/access-kind.ts';
-import { StatusWriter } from '../../../../src/access/lifecycle/request-status.ts';
+import { statusOf } from '../../../../src/access/lifecycle/status.ts';
+import { StatusWriter } from '../../../../src/access/lifecycle/status-writer.ts';
 import type { RequestView } from '../../../../src/access/stores/access-views.ts';
 import { podAccessRequests } from '../../../../src/api/access/pod-access.ts';
+import type { RequestStatus } from '../../../../src/api/access/status.ts';
 import type { Client } from '../../../../src/kube/client.ts';
 import { podRequestManifest } from '../../../support/access-objects.ts';
 import { requestView } from '../../../support/request-views.ts';
@@ -13,7 +15,7 @@ const { signal } = new AbortController();
 describe('the writer of statuses', () => {
   let stored: RequestView | undefined;
   const sent: unknown[] = [];
-  const nothing = { conditions: [], ready: false };
+  const owed = { is: 'reviewed', approval: { state: 'ReviewOwed' } } as const;
   beforeEach(() => {
     stored = requestView();
     sent.length = 0;
@@ -38,13 +40,22 @@ describe('the writer of statuses', () => {
   const { key } = requestView();
 
   it('sends each write with the resourceVersion and uid of the decision as preconditions', async () => {
-    await writerAnswering('101').write(requestView(), nothing, signal);
-    assert.deepEqual(sent, [{ metadata: { resourceVersion: '100', uid: 'r-1' }, status: nothing }]);
+    await writerAnswering('101').show(requestView(), owed, signal);
+    const { status, ...preconditions } = sent[0] as { status: object };
+    assert.deepEqual(preconditions, { metadata: { resourceVersion: '100', uid: 'r-1' } });
+    assert.deepEqual((status as RequestStatus).approval?.state, 'ReviewOwed');
+  });
+
+  it('sends nothing that the status shows already', async () => {
+    const writer = writerAnswering('101');
+    const shown = requestView(statusOf(requestView(), owed, 0) as Partial<RequestView>);
+    assert.equal(await writer.show(shown, owed, signal), shown);
+    assert.deepEqual(sent, []);
   });
 
   it('does not act twice on what a store still shows after a write', async () => {
     const writer = writerAnswering('101');
-    const written = await writer.write(requestView(), { conditions: [], ready: true }, signal);
+    const written = await writer.show(requestView(), owed, signal);
     assert.equal(writer.latest(key), written);
     stored = requestView({ resourceVersion: '101' });
     assert.equal(writer.latest(key), stored);
@@ -55,25 +66,25 @@ describe('the writer of statuses', () => {
   it('compares resourceVersions as numbers', async () => {
     const writer = writerAnswering('1000');
     stored = requestView({ resourceVersion: '999' });
-    const written = await writer.write(stored, { conditions: [], ready: true }, signal);
+    const written = await writer.show(stored, owed, signal);
     assert.equal(writer.latest(key), written);
   });
 
   it('returns no request that the store has lost', async () => {
     const writer = writerAnswering('101');
-    await writer.write(requestView(), nothing, signal);
+    await writer.show(requestView(), owed, signal);
     stored = undefined;
     assert.equal(writer.latest(key), undefined);
   });
 
   it('ignores answers about another object or a forgotten one', async () => {
     const writer = writerAnswering('101');
-    await writer.write(requestView(), { conditions: [], ready: true }, signal);
+    await writer.show(requestView(), owed, signal);
     for (const resourceVersion of ['99', '102']) {
       stored = requestView({ uid: 'r-2', resourceVersion });
       assert.equal(writer.latest(key), stored);
     }
-    await writer.write(requestView(), { conditions: [], ready: true }, signal);
+    await writer.show(requestView(), owed, signal);
     writer.forget(key);
     stored = requestView();
     assert.equal(writer.latest(key), stored);

@@ -18,7 +18,7 @@ const children = [{ kind: 'Role', name: 'debug-1a2b3c4d-access', uid: 'c-1' }];
 describe('the view of a request', () => {
   it('has all fields of an open request', () => {
     const conditions = [condition('AccessStillValid', 'True')];
-    const status = { grant: grantOf(), children, conditions, ready: true };
+    const status = { state: 'Open', grant: grantOf(), children, conditions, ready: true };
     const view = viewRequest(stored(podRequestManifest({ duration: '30m' }), { finalizers: ['f'] }, status));
     assert.deepEqual(view, {
       key: 'payments/debug',
@@ -29,6 +29,7 @@ describe('the view of a request', () => {
       generation: 2,
       createdAtMs,
       ended: undefined,
+      state: 'Open',
       isNameGenerated: false,
       deleting: false,
       finalizers: ['f'],
