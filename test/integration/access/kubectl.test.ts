@@ -132,9 +132,9 @@ describe('kubectl prints for a request', () => {
     await stage.createOk(stage.alice, execRequest('waits'));
     const waits = async (): Promise<string[] | false> => {
       const [, row] = await get(stage.alice, 'ear', 'waits', '-o', 'wide');
-      return row?.[2] === 'false' && row[3] === 'Pending' && row;
+      return row?.[2] === 'false' && row[3] === 'Waiting' && row;
     };
-    const row = await until('STATE Pending', waits, { timeoutMs: 20_000 });
+    const row = await until('STATE Waiting', waits, { timeoutMs: 20_000 });
     assert.match(row.at(-1) ?? '', /^waiting for approvals until \S+Z: peer 0 of 1 from \[devs\]$/);
   });
 });

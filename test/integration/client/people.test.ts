@@ -78,7 +78,7 @@ const steps: readonly Step[] = [
     bob: [0, /^you \(bob\) have no requests in namespace (\S+); to request .*: drawbridge list --everyone -n \1$/m],
     carol: [0, /^(?![\s\S]*-alice )[\s\S]*^exec-carol +exec +payments-exec +Open /m],
   },
-  { command: 'get', line: 'pod-alice', ...everyone([0, /^Reason: +INC-42$[\s\S]*^State: +Pending$/m]) },
+  { command: 'get', line: 'pod-alice', ...everyone([0, /^Reason: +INC-42$[\s\S]*^State: +Waiting$/m]) },
   {
     command: 'pending',
     alice: [
