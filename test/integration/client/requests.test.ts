@@ -113,7 +113,7 @@ describe('a person who uses drawbridge to get access', () => {
       const later = await client.run(stage.alice, 'watch', 'waits', '--timeout', '1s');
       assert.equal(later.code, 4, later.stderr);
       const [, row] = (await client.ok(stage.alice, 'list')).split('\n').filter((line) => /^(NAME|waits)/.test(line));
-      assert.equal(fields(row)[3], 'Pending');
+      assert.equal(fields(row)[3], 'Waiting');
       const waiting = client.start(stage.alice, 'watch', 'waits');
       await says(waiting, /peer 0 of 1/);
       await client.ok(stage.alice, 'revoke', 'waits', '--reason', 'not needed');
