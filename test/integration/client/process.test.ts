@@ -13,7 +13,7 @@ const request = {
   kind: 'PodAccessRequest',
   metadata: { name: 'open', namespace: 'payments', uid: 'u1', resourceVersion: '1' },
   spec: { templateName: 'shell', requester: { username: 'alice' } },
-  status: { ready: true, podName: 'open-access', grant: {} },
+  status: { state: 'Open', ready: true, podName: 'open-access', grant: {} },
 };
 
 describe('the process of the client', () => {
