@@ -328,7 +328,7 @@ const isOpen = (request: RequestView, clock: Clock): boolean =>
   !request.conditions.some(isClosing) &&
   clock.now() < (accessEndMs(request) ?? 0);
 
-/** Fails closed, if `status.ended` cannot be read. */
+/** Fails closed, if `status.ended` is missing. */
 const isClosing = ({ type, status }: Condition): boolean =>
   status === 'False' &&
   (type === requestConditions.accessStillValid || type === requestConditions.accessResourcesCreated);

@@ -1,12 +1,12 @@
 import type { RequestSpec, TemplateSpec } from '../api/access/kinds.ts';
 import { fieldsIgnored, requestConditions, summaryConditions, templateConditions } from '../api/access/names.ts';
-import type { RequestStatus } from '../api/access/status.ts';
+import { type RequestStatus, requestStateOf } from '../api/access/status.ts';
 import type { KubeObject } from '../api/object.ts';
 import { parseTime } from '../kit/clock.ts';
 import { listIn, own } from '../kit/json-value.ts';
 import { codeEntries } from './code-entries.ts';
 
-/** As the server shows it; `Ending` if a user revoked or deleted it, and it has not ended yet. */
+/** As the server shows it; `Ending` if its end has begun, and the server has not closed it yet. */
 export type State = NonNullable<RequestStatus['state']> | 'Ending';
 
 /** All texts are from the object and may contain control characters. */
@@ -64,7 +64,8 @@ export function ignoredFieldsIn(template: KubeObject): string {
 }
 
 export function stateOf(request: KubeObject): RequestState {
-  const { state = 'Waiting', ended, grant, ready, expiresAt, podName } = statusOf(request);
+  const status = statusOf(request);
+  const { state = requestStateOf(status), ended, grant, ready, expiresAt, podName } = status;
   const { reason = '', message = '' } = readyOf(request) ?? {};
   const stateWith = (shown: State, code: string, why: string): RequestState => ({
     endsMs: parseTime(text(expiresAt ?? grant?.expiresAt)),
@@ -74,14 +75,17 @@ export function stateOf(request: KubeObject): RequestState {
     code,
   });
   if (isFinal(state)) {
-    const code = ended?.reason ?? 'Deleted';
-    return stateWith(state, code, state === 'Denied' ? message : `${code}: ${message}`);
+    if (!ended) return stateWith(state, 'Deleted', 'deleted');
+    return stateWith(state, ended.reason, state === 'Denied' ? message : `${ended.reason}: ${message}`);
   }
   const { revoked, revokedReason } = specOf(request);
   if (revoked) return stateWith('Ending', 'Revoked', revokedReason ?? 'revoked');
   if (request.metadata.deletionTimestamp !== undefined) return stateWith('Ending', 'Deleted', 'deleted');
+  const valid = conditionOf(request, requestConditions.accessStillValid);
+  // The server cannot delete its objects.
+  if (grant && valid?.status === 'Unknown') return stateWith('Ending', valid.reason, valid.message);
   if (ready) return stateWith(state, '', '');
-  const isUnusable = state === 'Open' && isPodReady(request);
+  const isUnusable = conditionOf(request, requestConditions.accessMessage)?.status === 'False';
   const why = `${reason}: ${message}. Ask the author of the template to correct it`;
   return stateWith(state, reason, isUnusable ? why : message);
 }

@@ -73,7 +73,8 @@ export function grantMetrics(metrics: Metrics) {
 }
 
 /** A request that is being deleted may stay for a time, but its access is closed. */
-const hasAccess = (request: RequestView | undefined): boolean => request?.state === 'Open' && !request.deleting;
+const hasAccess = (request: RequestView | undefined): boolean =>
+  request !== undefined && !request.ended && request.children.length > 0 && !request.deleting;
 
 const labelsOf = (kind: string, { namespace, spec }: RequestView): Record<string, string> => ({
   kind,

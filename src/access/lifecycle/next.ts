@@ -12,23 +12,24 @@ import { awaitedApprovals, deniedBy, owedApproval, reviewedApproval } from './ap
 import { decide } from './decide.ts';
 import { type Extension, type Facts, type Look, look, type Next } from './facts.ts';
 import { editedTemplate, latestEndMs, requestEndMs } from './request-ends.ts';
-import type { Cause } from './status.ts';
+import { type Cause, isFinal } from './status.ts';
 import { approvalsOf, denialIn } from './votes.ts';
 /**
  * Why a request is in its state has this one place. The first that applies:
  *   ended                                          → keep it for a time, then remove it
  *   expired, revoked, deleted, lost, or denied     → end it
  *   an emergency whose review changed              → show that
+ *   denied or ended, without `status.ended`        → leave it closed
  *   granted                                        → open it, extend it
  *   otherwise                                      → deny it, let it wait, or grant it
  */
 export function next(request: RequestView, facts: Facts, nowMs: number): Next {
   if (request.ended) return afterEnd(request, facts, nowMs);
-  return (
-    endOf(request, facts) ??
-    reviewOf(request, facts, nowMs) ??
-    (request.grant ? afterGrant(request, facts, nowMs) : decide(request, facts, nowMs))
-  );
+  const first = endOf(request, facts) ?? reviewOf(request, facts, nowMs);
+  if (first) return first;
+  // Fails closed; its deadline ends it.
+  if (isFinal(request)) return { do: 'rest', untilMs: undefined };
+  return request.grant ? afterGrant(request, facts, nowMs) : decide(request, facts, nowMs);
 }
 
 /** People can read how it ended, until `status.ended.keptUntil` and its review, or a maximum. */

@@ -80,6 +80,8 @@ export class RequestReconciler implements Reconciler {
           continue;
         case 'review':
           request = await this.#showReview(request, step, signal);
+          // Not shown: another write came first, or the API server dropped it.
+          if (request.approval?.state !== step.approval.state) return done;
           continue;
         case 'open': {
           const opened = await this.#deps.granter.ensureOpen(request, undefined, signal);
@@ -115,12 +117,12 @@ export class RequestReconciler implements Reconciler {
     }
   }
   /** Before any call, so that a failing one cannot delay the end. */
-  #remember(request: RequestView, { template, endClockMs, cause }: Facts): void {
+  #remember(request: RequestView, { template, cause }: Facts): void {
     const { memories, deadlineSource } = this.#deps;
     const memory = memories.of(request);
     memory.request = request;
     const endMs = requestEndMs(request, template);
-    if (request.ended || cause || endClockMs >= endMs) return;
+    if (request.ended || cause || memory.deadline.nowMs(accessStartMs(request)) >= endMs) return;
     const checkedMs = Math.min(endMs, latestEndMs(request, template));
     deadlineSource.set(request.key, memory.deadline.nextCheckMs(accessStartMs(request), checkedMs));
   }

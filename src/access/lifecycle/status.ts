@@ -9,12 +9,18 @@ import {
   requestConditions,
   shortenedCondition,
 } from '../../api/access/names.ts';
-import type { ExtensionStatus, RequestApproval, RequestChild, RequestState } from '../../api/access/status.ts';
+import {
+  type ExtensionStatus,
+  type RequestApproval,
+  type RequestChild,
+  type RequestState,
+  requestStateOf,
+} from '../../api/access/status.ts';
 import { mergeConditions, sameConditions } from '../../api/conditions.ts';
 import type { Condition } from '../../api/object.ts';
 import { formatTime, parseTime } from '../../kit/clock.ts';
 import { durationText, parseGoDuration } from '../../kit/go-duration.ts';
-import { allTrue, failure, type Summary, success, summarized } from '../conditions.ts';
+import { allTrue, failure, isSummary, type Summary, success, summarized } from '../conditions.ts';
 import { policiesAwaited } from '../policies/policy-check.ts';
 import type { Violation } from '../policy/policy.ts';
 import type { RequestView } from '../stores/access-views.ts';
@@ -132,15 +138,10 @@ export function statusOf(request: RequestView, shown: Shown, nowMs: number): Req
   const summary = summaryOf(conditions, ready, ended);
   return {
     ...fields,
-    state: stateOf(ended, request, fields.children ?? request.children),
+    state: requestStateOf({ ended, grant: request.grant, children: fields.children ?? request.children }),
     conditions: summarized(request.generation, conditions, summary, nowMs),
     ready,
   };
-}
-
-function stateOf(ended: Ended | undefined, { grant }: RequestView, children: readonly RequestChild[]): RequestState {
-  if (!ended) return children.length > 0 ? 'Open' : 'Waiting';
-  return ended.how === 'Revoked' && !grant ? 'Withdrawn' : ended.how;
 }
 
 type Parts = Omit<RequestStatusPatch, 'state' | 'conditions' | 'ready'> & { readonly updates: readonly Update[] };
@@ -327,7 +328,14 @@ function summaryOf(conditions: readonly Condition[], ready: boolean, ended: Ende
   return { state: 'reconciling', reason: 'Progressing', message: 'access is being opened' };
 }
 
-const compared = ['state', 'ready', 'expiresAt', 'approval', 'extensions'] as const;
+/** Conditions that can be False for a time. Any other False is final, except the summary. */
+const temporary: readonly string[] = ['AccessResourcesReady', 'AccessMessage', shortenedCondition];
+
+/** Denied or ended, although `status.ended` is missing: Oz or a restored status may lack it. */
+export const isFinal = ({ conditions }: Pick<RequestView, 'conditions'>): boolean =>
+  conditions.some(({ type, status }) => status === 'False' && !temporary.includes(type) && !isSummary({ type }));
+
+const compared = ['ready', 'expiresAt', 'approval', 'extensions'] as const;
 
 /** Ignores the times of conditions, `podName`, and `accessMessage`. A grant or an end is a change. */
 export function isUnchanged(request: RequestView, next: RequestStatusPatch): boolean {
@@ -337,5 +345,13 @@ export function isUnchanged(request: RequestView, next: RequestStatusPatch): boo
   // Until access ends, the children do not change once the status lists them.
   const sameChildren = next.children === undefined || next.children.length === request.children.length;
   const sameLink = next.reasonLink === undefined || next.reasonLink === (request.reasonLink ?? null);
-  return compared.every(isSame) && sameChildren && sameLink && sameConditions(request.conditions, next.conditions);
+  // A CRD of an earlier version drops the state.
+  const sameState = request.state === undefined || next.state === request.state;
+  return (
+    compared.every(isSame) &&
+    sameState &&
+    sameChildren &&
+    sameLink &&
+    sameConditions(request.conditions, next.conditions)
+  );
 }

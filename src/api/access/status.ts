@@ -117,7 +117,7 @@ export const requestStatus = Type.Object(
     state: Type.Optional(
       oneOf(['Waiting', 'Open', 'Denied', 'Expired', 'Revoked', 'Withdrawn'], {
         description:
-          'Waiting: access is not open yet. Open: the objects of the grant exist. Denied, Expired, Revoked: as ended.how. Withdrawn: a user ended the request before access opened. For information only.',
+          'Waiting: access is not open yet. Open: the objects of the grant exist. Denied, Expired, Revoked: as ended.how. Withdrawn: revoked before it was granted. For information only.',
       }),
     ),
     ...common,
@@ -193,3 +193,17 @@ export const requestColumns = [
   column('Reason', '.spec.reason', 'The reason that the requester gave.', { priority: 1 }),
   whyColumn,
 ];
+
+/** `status.state`, also of a status that an earlier version wrote without one. */
+export function requestStateOf({
+  ended,
+  grant,
+  children = [],
+}: {
+  readonly ended?: { readonly how: Exclude<RequestState, 'Waiting' | 'Open' | 'Withdrawn'> } | undefined;
+  readonly grant?: unknown;
+  readonly children?: readonly unknown[];
+}): RequestState {
+  if (!ended) return children.length > 0 ? 'Open' : 'Waiting';
+  return ended.how === 'Revoked' && !grant ? 'Withdrawn' : ended.how;
+}

@@ -103,6 +103,12 @@ const cases: readonly Case[] = [
     'TargetPodGone',
   ],
   ['that was revoked', object({ grant, ready: true }, { revoked: true }), 'Ending', 'Revoked'],
+  [
+    'that the server cannot close',
+    object({ grant, ready: true, conditions: [condition('AccessStillValid', 'Unknown', 'ResourceRefused')] }),
+    'Ending',
+    'ResourceRefused',
+  ],
   ['that was revoked before a grant', object({}, { revoked: true }), 'Ending', 'Revoked'],
   [
     'that was revoked and closed',
@@ -133,6 +139,18 @@ describe('the state of a request', () => {
         detailsOf(request, { program: 'drawbridge', where: '-n payments', kubectlFlags: [] }, 0),
         new RegExp(`^State: +${state}$`, 'm'),
       );
+    });
+  }
+
+  for (const [status, state] of [
+    [{ grant, ready: true, children: [{}] }, 'Open'],
+    [{ grant, ended: { how: 'Revoked', reason: 'Revoked' } }, 'Revoked'],
+    [{ ended: { how: 'Revoked', reason: 'Revoked' } }, 'Withdrawn'],
+    [{ ended: { how: 'Denied', reason: 'VoteDenied' } }, 'Denied'],
+    [{}, 'Waiting'],
+  ] as const) {
+    it(`is ${state} for a status that an earlier version wrote`, () => {
+      assert.equal(stateOf({ ...object({}), status }).state, state);
     });
   }
 
