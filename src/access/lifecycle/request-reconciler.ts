@@ -117,13 +117,14 @@ export class RequestReconciler implements Reconciler {
     }
   }
   /** Before any call, so that a failing one cannot delay the end. */
-  #remember(request: RequestView, { template, cause }: Facts): void {
+  #remember(request: RequestView, { template, endClockMs, cause }: Facts): void {
     const { memories, deadlineSource } = this.#deps;
     const memory = memories.of(request);
     memory.request = request;
     const endMs = requestEndMs(request, template);
-    if (request.ended || cause || memory.deadline.nowMs(accessStartMs(request)) >= endMs) return;
     const checkedMs = Math.min(endMs, latestEndMs(request, template));
+    // `next` ends it now. An alarm would repeat a failed end without backoff.
+    if (request.ended || cause || endClockMs >= (request.grant ? checkedMs : endMs)) return;
     deadlineSource.set(request.key, memory.deadline.nextCheckMs(accessStartMs(request), checkedMs));
   }
 
@@ -157,7 +158,8 @@ export class RequestReconciler implements Reconciler {
     // Before the grant, so that no emergency escapes its review.
     if (step.review) await reviews.add(step.review, signal);
     const granted = await status.show(request, step.shown, signal);
-    this.#remember(granted, facts);
+    // Measured from the start of access, which is new.
+    this.#remember(granted, { ...facts, endClockMs: Number.NEGATIVE_INFINITY });
     const opened = await granter.ensureOpen(granted, step.plan, signal);
     return this.#afterOpening(granted, opened, signal);
   }
