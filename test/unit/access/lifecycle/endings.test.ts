@@ -3,6 +3,7 @@ import { execAccessRequests } from '../../../../src/api/access/exec-access.ts';
 import { podAccessRequests } from '../../../../src/api/access/pod-access.ts';
 import type { Condition, KubeObject } from '../../../../src/api/object.ts';
 import { pods, roleBindings } from '../../../../src/api/resources.ts';
+import { formatTime } from '../../../../src/kit/clock.ts';
 import type { JsonObject } from '../../../../src/kit/json-value.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { LifecycleStage, peer, requestName } from './lifecycle-stage.ts';
@@ -27,6 +28,7 @@ describe('a request that ended', () => {
   });
   afterEach(() => stage.stop());
 
+  const endedAt = (): string | undefined => stage.status.ended?.at;
   const deleteByUser = (): Promise<unknown> => stage.cluster.client.delete(podAccessRequests, requestName);
 
   it('says so before it goes, if its time has passed', async () => {
@@ -246,6 +248,36 @@ describe('a request that ended', () => {
     };
     await stage.clock.advance(10 * minute);
     assert.equal(stage.request, undefined);
+  });
+
+  for (const [what, config, minutes] of [
+    ['its time passed', {}, 10],
+    ['a shorter time passed', { maxDuration: '5m' }, 5],
+  ] as const) {
+    it(`ended when ${what}, even if the API server took longer to end it`, async () => {
+      await stage.configured({ historyTTL: '1h' });
+      await stage.granted();
+      await stage.configured(config);
+      const { promise, resolve } = Promise.withResolvers<void>();
+      stage.cluster.fault = ({ verb, plural }) => (verb === 'delete' && plural === 'roles' ? promise : undefined);
+      await stage.clock.advance(minutes * minute + 5000);
+      assert.equal(endedAt(), undefined);
+      resolve();
+      await stage.pass(3000);
+      const createdAtMs = Date.parse(stage.request?.metadata.creationTimestamp ?? '');
+      assert.equal(endedAt(), formatTime(createdAtMs + minutes * minute));
+    });
+  }
+
+  it('has lost its objects before its status is written, if it is denied while it opens', async () => {
+    const error = new ApiError(422, 'Invalid', 'no such subject');
+    stage.cluster.fail('create', 'rolebindings', { error });
+    await stage.asked();
+    assert.equal(stage.status.ended?.how, 'Denied');
+    assert.deepEqual(stage.children, []);
+    const calls = stage.cluster.calls.map(({ verb, plural }) => `${verb} ${plural}`);
+    const ending = calls.slice(calls.indexOf('create rolebindings') + 1).filter((call) => !call.startsWith('get'));
+    assert.deepEqual(ending, ['delete roles', 'delete pods', 'patch podaccessrequests']);
   });
 
   it('has lost its RoleBinding, Role, and Pod before its status is written', async () => {

@@ -3,12 +3,13 @@ import type { Planned } from '../../../../src/access/builders/plan.ts';
 import type { Facts } from '../../../../src/access/lifecycle/facts.ts';
 import { next } from '../../../../src/access/lifecycle/next.ts';
 import { latestEndMs } from '../../../../src/access/lifecycle/request-ends.ts';
+import type { JudgedVote } from '../../../../src/access/lifecycle/votes.ts';
 import type { RequestView, TemplateView } from '../../../../src/access/stores/access-views.ts';
 import type { RequestSpec } from '../../../../src/api/access/kinds.ts';
 import type { AccessConfig } from '../../../../src/api/access/template-spec.ts';
 import { formatTime } from '../../../../src/kit/clock.ts';
 import { accessConfig, approvals, grantOf } from '../../../support/access-objects.ts';
-import { createdAtMs, requestView } from '../../../support/request-views.ts';
+import { condition, createdAtMs, requestView } from '../../../support/request-views.ts';
 
 const minute = 60_000;
 const nowMs = createdAtMs + minute;
@@ -80,8 +81,35 @@ const fine = { lost: null, held: true, denial: null, author: null, votes: [] } a
 const invalid = { code: 'InvalidTargetPod', message: '', status: 422 } as const;
 const peer = { approvals };
 const planned = { plan: {} } as unknown as Planned;
+const emergency: RequestSpec = { templateName: 'payments-shell', duration: '30m', requester, emergency: true };
+const vote = { uid: 'v-1', createdAtMs, spec: { decision: 'Deny', voter: { username: 'carol' } } };
+const denial = { vote, violation: undefined } as unknown as JudgedVote;
+const children = [{ kind: 'RoleBinding', name: 'debug-1a2b3c4d-access', uid: 'b-1' }] as const;
+const extending = () =>
+  granted({ children, spec: { templateName: 'payments-shell', requester, extensions: [{ by: '5m' }] } });
+const extendable: Partial<Facts> = {
+  ...fine,
+  opened: { recheckMs: undefined },
+  template: templateWith({ extension: { times: 2, total: '2h', approvals: 'None' } }),
+  access: {
+    startMs: createdAtMs,
+    endMs: createdAtMs + 30 * minute,
+    decided: 0,
+    granted: 0,
+    emergency: false,
+    podEndMs: undefined,
+  },
+};
 
 const cases: [what: string, expected: string, request: RequestView, known?: Partial<Facts>][] = [
+  ['denied by Oz, without an end', 'rest', asked({ conditions: [condition('TargetTemplateExists', 'False')] })],
+  [
+    'granted, and denied while it opened, without an end',
+    'rest',
+    granted({ conditions: [condition('AccessResourcesCreated', 'False')] }),
+    fine,
+  ],
+  ['not ready yet', 'look author', asked({ conditions: [condition('AccessResourcesReady', 'False')] })],
   ['an end that began', 'end Shortened', granted(), { cause: { ending: 'Shortened' } }],
   ['the deadline by the monotonic clock', 'end Expired', granted(), { endClockMs: createdAtMs + 30 * minute }],
   ['a wait that was never decided', 'end Expired', asked(), { endClockMs: createdAtMs + 60 * minute }],
@@ -125,9 +153,25 @@ const cases: [what: string, expected: string, request: RequestView, known?: Part
     granted({}, groups),
     { ...fine, template: edited({ allowedGroups: ['devs', 'sre'] }) },
   ],
+  [
+    'an emergency whose group stays',
+    'look reviewVotes',
+    granted({ spec: emergency }),
+    { ...fine, template: edited({ emergency: { groups: ['devs', 'qa'], maxDuration: '1h', reviewWithin: '1h' } }) },
+  ],
+  [
+    'an emergency whose group is gone, with permissions',
+    'end NoLongerAllowed',
+    granted({ spec: emergency }),
+    { ...fine, template: edited({ emergency: { groups: ['qa'], maxDuration: '1h', reviewWithin: '1h' } }) },
+  ],
   ['no edit', 'open', granted(), { ...fine, template: templateWith({ allowedGroups: [], maxDuration: '1m' }) }],
   ['a store that lags', 'open', granted(), { ...fine, template: edited({ allowedGroups: [] }, { generation: 2 }) }],
   ['another template', 'open', granted(), { ...fine, template: edited({ allowedGroups: [] }, { uid: 't-2' }) }],
+
+  ['an extension', 'extend', extending(), extendable],
+  ['an extension in a gap', 'retry', extending(), { ...extendable, proof: 'gap' }],
+  ['open access in a gap', 'rest', granted({ children }), { ...extendable, proof: 'gap' }],
 
   ['an end', 'look surplus', ended()],
   ['an end within the maximum', 'keep', ended(), { surplus: [] }],
@@ -146,6 +190,18 @@ const cases: [what: string, expected: string, request: RequestView, known?: Part
   ],
   ['no certificate', 'deny PoliciesMissing', asked(), { proof: 'uncertified' }],
   ['a gap of the policies', 'await', asked(), { proof: 'gap' }],
+  [
+    'a gap, and a vote that may deny',
+    'look votes',
+    asked(),
+    { proof: 'gap', mayBeDenied: true, author: null, template: templateWith(peer) },
+  ],
+  [
+    'a denial in a gap',
+    'deny VoteDenied',
+    asked(),
+    { ...fine, proof: 'gap', mayBeDenied: true, votes: [denial], template: templateWith(peer) },
+  ],
   ['another group', 'look held', asked(), { template: templateWith({ allowedGroups: ['qa'] }) }],
   ['no permissions', 'deny NotEligible', asked(), { held: false, template: templateWith({ allowedGroups: ['qa'] }) }],
   ['an eligible requester', 'look author', asked()],

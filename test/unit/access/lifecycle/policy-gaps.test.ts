@@ -3,6 +3,7 @@ import { accessVotes } from '../../../../src/api/access/access-vote.ts';
 import { podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
 import type { TemplateStatus } from '../../../../src/api/access/status.ts';
 import type { Condition } from '../../../../src/api/object.ts';
+import { ApiError } from '../../../../src/kube/errors.ts';
 import { LifecycleStage, peer, templateName } from './lifecycle-stage.ts';
 
 const oncall = { groups: ['qa', 'oncall'] };
@@ -125,6 +126,19 @@ describe('while nothing proves that the admission policies are in force', () => 
     assert.equal(stage.isOpen, false);
     assert.equal(denial()?.code, 'PoliciesMissing');
     assert.deepEqual(stage.children, []);
+  });
+
+  it('a grant is not opened with an object that was there already, if the gap began meanwhile', async () => {
+    let tries = 0;
+    stage.cluster.fault = ({ verb, plural }) => {
+      if (verb !== 'create') return;
+      if (plural === 'pods' && ++tries === 2) stage.policiesSinceMs = 'never';
+      if (plural === 'roles' && tries === 1) throw new ApiError(500, 'InternalError', 'not now');
+    };
+    await stage.asked();
+    await stage.pass(60_000);
+    assert.equal(stage.policiesSinceMs, 'never');
+    assert.deepEqual([stage.isOpen, stage.children.length], [false, 1]);
   });
 
   it('the vote about a review settles nothing and goes, and the same person settles it later', async () => {

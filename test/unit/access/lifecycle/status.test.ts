@@ -3,7 +3,7 @@ import { isSummary } from '../../../../src/access/conditions.ts';
 import { isUnchanged, type OpenShown, type Shown, statusOf } from '../../../../src/access/lifecycle/status.ts';
 import type { RequestView } from '../../../../src/access/stores/access-views.ts';
 import type { Ended } from '../../../../src/api/access/ended.ts';
-import type { Ending } from '../../../../src/api/access/ending.ts';
+import { type Ending, outcomeOf } from '../../../../src/api/access/ending.ts';
 import type { Grant } from '../../../../src/api/access/grant.ts';
 import type { RequestState } from '../../../../src/api/access/status.ts';
 import type { Code } from '../../../../src/api/codes.ts';
@@ -43,7 +43,7 @@ const endAt = (how: Ended['how'], reason = 'Because'): Ended => ({
   reason,
   keptUntil: formatTime(atMs),
 });
-const endedBy = (ending: Ending, how: Ended['how'] = 'Revoked'): Shown => ({
+const endedBy = (ending: Ending, how: Ended['how'] = outcomeOf(ending)): Shown => ({
   is: 'ended',
   cause: { ending },
   ended: endAt(how, ending),
@@ -93,6 +93,8 @@ const cases: [string, RequestView, RequestState, string, (string | RegExp)?][] =
   ['was shortened', stored(open, endedBy('Shortened', 'Expired')), 'Expired', 'Expired'],
   ['was deleted', stored(open, endedBy('Deleted')), 'Revoked', 'Revoked'],
   ['was denied by a late vote', stored(open, endedBy('VoteDenied')), 'Revoked', 'Revoked', /^access ended at 2026/],
+  ['lost its template', stored(open, endedBy('TemplateDeleted')), 'Revoked', 'Revoked', /^access ended at 2026/],
+  ['is not allowed any more', stored(open, endedBy('NoLongerAllowed')), 'Revoked', 'Revoked', /^access ended at 2026/],
   ['lost its pod', stored(open, endedBy('TargetPodGone')), 'Revoked', 'Revoked', /create a new request$/],
   ['was withdrawn', stored(waiting, endedBy('Revoked')), 'Withdrawn', 'Revoked', /^the request ended at 2026/],
   ['was never decided', stored(waiting, endedBy('Expired', 'Expired')), 'Expired', 'Expired', /not decided in time/],
@@ -174,6 +176,8 @@ describe('the status of a request', () => {
   const durations: [string, string | undefined, string, Partial<OpenShown>?, Condition[]?][] = [
     ['lasts as asked', '30m', 'undefined undefined: undefined'],
     ['was asked for without a duration', undefined, 'undefined undefined: undefined'],
+    ['was asked for with an invalid duration', 'a while', 'undefined undefined: undefined'],
+    ['is longer than asked', '10m', 'undefined undefined: undefined'],
     ['is shorter than asked', '30m1s', 'True LessThanAsked: asked for 30 min 1 s, granted 30 min'],
     [
       'is shortened by an edit',
@@ -217,6 +221,11 @@ describe('the status of a request', () => {
       assert.equal(isUnchanged(request, statusOf(request, opened(over), atMs + 10 * minute)), !isWritten);
     });
   }
+
+  it('is not written for a state that the API server drops', () => {
+    const dropped = { ...stored(open, opened()), state: undefined };
+    assert.equal(isUnchanged(dropped, statusOf(dropped, opened(), atMs)), true);
+  });
 
   it('is written for each grant and each end', () => {
     for (const one of [granted, endedBy('Revoked'), deniedBy('TooLate')])
