@@ -88,6 +88,7 @@ export class RunReconciler implements Reconciler {
         const step = plan(facts);
         this.#noteDue(memory, step);
         if (step.do === 'rest' || (step.do === 'start' && !isFirst)) {
+          memory.unsure = undefined;
           this.#setProblem(memory, undefined);
           const at = step.do === 'start' ? 0 : step.at;
           if (at !== undefined && at !== Number.POSITIVE_INFINITY) this.#hint(memory, 'due', at - facts.monotonicMs);
@@ -95,6 +96,7 @@ export class RunReconciler implements Reconciler {
         }
         if (!(await this.#act(facts, memory, step))) return;
         memory.failures = 0;
+        memory.retryAt = Number.NEGATIVE_INFINITY;
         this.#setProblem(memory, undefined);
         this.#settleSlot(memory);
       }
@@ -210,7 +212,6 @@ export class RunReconciler implements Reconciler {
     const waiting = memory.pending?.triggers ?? [];
     const before = { inputsDigest: stored?.record.inputsDigest, operation: stored?.record.operation ?? 'reconcile' };
     memory.starting = digest;
-    memory.unsure = undefined;
     memory.inputsChanged = false;
     try {
       const token = await tokens.forRun(entry, registration, signal);
@@ -236,6 +237,7 @@ export class RunReconciler implements Reconciler {
         return true;
       }
       memory.keep((left) => !waiting.includes(left));
+      memory.unsure = undefined;
       memory.sawMissing = false;
       memory.rejectedReport = undefined;
       return true;
@@ -396,7 +398,9 @@ export class RunReconciler implements Reconciler {
 
   /** A run needs a slot until it has ended and its call is answered. */
   #settleSlot(memory: KeyMemory): void {
-    const { limits } = this.#deps;
+    const { limits, signal } = this.#deps;
+    // The slots are those of the next leadership.
+    if (signal.aborted) return;
     const isActive = memory.isCalling || ((memory.run ?? memory.unsure) !== undefined && !memory.isDropped);
     if (isActive) limits.acquire(memory.key);
     else limits.release(memory.text);

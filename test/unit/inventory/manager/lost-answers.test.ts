@@ -32,6 +32,22 @@ describe('the lost answer of a write', () => {
     assert.equal(manager.calls.length, 2);
   });
 
+  it('of a start that was not stored keeps no slot, if its entry is then suspended', async () => {
+    const { clock, inventory, manager, ref } = await stageWithEntry([
+      { name: 'network', maxConcurrent: 1, reads: [region] },
+    ]);
+    inventory.fault = (asked, when) =>
+      asked === 'run.swap' && when === 'before' ? new TransportError('lost', undefined, false) : undefined;
+    inventory.setSpec(ref, { cluster: { region: 'a' } });
+    await clock.advance(10);
+    inventory.setSpec(ref, { suspend: true });
+    inventory.fault = () => undefined;
+    await clock.advance(5000);
+    const { ref: other } = inventory.create({ name: 'two' });
+    await clock.advance(1000);
+    assert.equal(manager.calls.at(-1)?.entry.id, other.uid);
+  });
+
   it('of an end leaves one line of the run in metrics and Events', async () => {
     const stage = await memoryStage([{ name: 'network' }], {
       network: () => answer({ outcome: 'Failed', message: 'x' }),
