@@ -24,7 +24,7 @@ export type Next =
   /** Show whether the review of the emergency is owed, overdue, or done. Then ask again. */
   | { readonly do: 'review'; readonly approval: RequestApproval; readonly condition?: Update }
   | { readonly do: 'deny'; readonly violation: Violation; readonly approval?: RequestApproval; readonly by?: string }
-  /** Until an event, or `untilMs` (epoch ms). `blocked`: what prevents the grant of an approved request. */
+  /** Until an event, or `untilMs` (epoch ms). `blocked`: what prevents the grant although approved. */
   | (ApprovalUpdate & {
       readonly do: 'wait';
       readonly reasonLink: string | undefined;

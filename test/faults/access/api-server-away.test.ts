@@ -73,7 +73,8 @@ describe('an unavailable API server', () => {
     // The webhooks still answer, and the server has the templates in its cache.
     const asked = await stage.createOk(stage.alice, podRequest('asked', { duration: '10m' }));
     await stage.alice.call('DELETE', stage.urlOf(given.kind, given.metadata.name));
-    // Watches that lived for less than 5 s continue to count the failures of the outage before, and log each fifteenth: 75 s.
+    // Watches that lived for less than 5 s go on counting the failures of the outage before, and
+    // log each fifteenth: 75 s.
     await until('the server to have tried in vain', async () => (await failures()) > before, { timeoutMs: 90_000 });
     await proxy.pass();
     await stage.gone(given);
