@@ -1,6 +1,7 @@
 import { stringify } from 'yaml';
 import { accessCrds } from '../src/api/access/kinds.ts';
 import { inventoryKinds } from '../src/api/inventory/kinds.ts';
+import { notifyKinds } from '../src/api/notify/kinds.ts';
 import { customResourceDefinition } from '../src/api/schema/crd.ts';
 import type { Kind } from '../src/api/schema/kind.ts';
 
@@ -22,4 +23,5 @@ export function crdFiles(kinds: readonly Kind[] = accessCrds): ReadonlyMap<strin
 export const crdFolders: Readonly<Record<string, readonly Kind[]>> = {
   'files/crds': accessCrds,
   'files/inventory-crds': inventoryKinds,
+  'files/notify-crds': notifyKinds,
 };

@@ -67,7 +67,7 @@ app.kubernetes.io/component: {{ include "drawbridge.component" . }}
 {{/* The enabled features, separated by commas. */}}
 {{- define "drawbridge.features" -}}
 {{- $on := list }}
-{{- range list "access" "binding" "inventory" "gateway" }}
+{{- range list "access" "binding" "inventory" "gateway" "notify" }}
 {{- if index $.Values.features . }}{{ $on = append $on . }}{{ end }}
 {{- end }}
 {{- join "," $on }}
@@ -75,7 +75,7 @@ app.kubernetes.io/component: {{ include "drawbridge.component" . }}
 
 {{/* The enabled features that the API server calls; each has a certificate. */}}
 {{- define "drawbridge.serving" -}}
-{{- without (include "drawbridge.features" . | splitList ",") "binding" | join "," }}
+{{- without (include "drawbridge.features" . | splitList ",") "binding" "notify" | join "," }}
 {{- end }}
 
 {{/* The URL that components report to. */}}
