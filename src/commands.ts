@@ -27,6 +27,7 @@ const setupCodes = new Set([
   'KubeconfigContextNotFound',
   'BadCertificate',
   'InvalidGrantable',
+  'InvalidAddresses',
   'AuditUnavailable',
   'PortUnavailable',
 ]);

@@ -5,7 +5,7 @@ import type { AmbientOptions } from './kube/kubeconfig.ts';
 /** The flags, with their defaults that depend on other flags; read once at start and frozen. */
 export type Config = ReturnType<typeof readConfig>;
 
-/** `access`, `binding`, `inventory`, or `gateway`. */
+/** `access`, `binding`, `inventory`, `gateway`, or `notify`. */
 export type FeatureName = FlagValues['features'][number];
 
 type Environment = Readonly<Record<string, string | undefined>>;

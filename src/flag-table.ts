@@ -1,5 +1,6 @@
 import {
   address,
+  cidrs,
   count,
   duration,
   type FlagType,
@@ -38,7 +39,7 @@ const general = {
   features: {
     type: features,
     fallback: 'access',
-    help: 'Features to run: access, binding, inventory, gateway, or several separated by commas.',
+    help: 'Features to run: access, binding, inventory, gateway, notify, or several separated by commas.',
   },
   kubeconfig: {
     type: optional(text('FILE')),
@@ -119,7 +120,7 @@ const leaderElection = {
   'lease-name': {
     type: text('NAME'),
     fallback: 'kube-bind',
-    help: "Name of the Lease of binding, which kube-bind's konnector uses too. The names of the other Leases are fixed: drawbridge-access, drawbridge-inventory, and drawbridge-gateway-REPLICA for each replica of the gateway with sessions. With --certificates=own, another Lease has the name of --certificate-secret.",
+    help: "Name of the Lease of binding, which kube-bind's konnector uses too. The names of the other Leases are fixed: drawbridge-access, drawbridge-inventory, drawbridge-notify, and drawbridge-gateway-REPLICA for each replica of the gateway with sessions. With --certificates=own, another Lease has the name of --certificate-secret.",
   },
 } as const satisfies FlagTable;
 
@@ -282,6 +283,19 @@ const inventory = {
   },
 } as const satisfies FlagTable;
 
+const notify = {
+  'notify-allow-cidrs': {
+    type: optional(cidrs),
+    defaultInWords: 'only public addresses',
+    help: 'Private addresses that NotificationProviders may name besides public ones, as CIDRs separated by commas.',
+  },
+  'notify-addresses': {
+    type: optional(text('FILE')),
+    defaultInWords: 'only user names that are mail addresses',
+    help: 'File with the mail addresses of users, for subscriptions to: Requester: a JSON object of addresses by user name, read at start. The chart value notify.addresses writes the file.',
+  },
+} as const satisfies FlagTable;
+
 const revokeAll = {
   timeout: {
     type: duration(),
@@ -299,6 +313,7 @@ export const flagSections: Readonly<Record<string, FlagTable>> = {
   Binding: binding,
   Inventory: inventory,
   Gateway: gateway,
+  Notify: notify,
   'revoke-all': revokeAll,
 };
 
@@ -311,5 +326,6 @@ export const flags = {
   ...binding,
   ...inventory,
   ...gateway,
+  ...notify,
   ...revokeAll,
 };

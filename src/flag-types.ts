@@ -1,4 +1,4 @@
-import { isIP } from 'node:net';
+import { isIP, isIPv6 } from 'node:net';
 import { parseGoDuration } from './kit/go-duration.ts';
 
 /** A wrong command, flag, or value. The process prints the message and exits with code 2. */
@@ -109,7 +109,25 @@ export const names: FlagType<readonly string[]> = {
   },
 };
 
-const allFeatures = ['access', 'binding', 'inventory', 'gateway'] as const;
+/** Of IPv4 or IPv6, separated by commas, without spaces. */
+export const cidrs: FlagType<readonly string[]> = {
+  placeholder: 'CIDRS',
+  parse: (value, origin) => {
+    const found = value.split(',');
+    const wrong = found.find((one) => !isCidr(one));
+    if (wrong === undefined) return Object.freeze(found);
+    throw new UsageError(
+      `${origin} contains "${wrong}"; it must be CIDRs separated by commas, without spaces, such as 10.20.0.0/16,fd00:20::/32`,
+    );
+  },
+};
+
+function isCidr(text: string): boolean {
+  const [, address = '', bits = ''] = /^([0-9a-f.:]+)\/(\d{1,3})$/i.exec(text) ?? [];
+  return isIP(address) !== 0 && Number(bits) <= (isIPv6(address) ? 128 : 32);
+}
+
+const allFeatures = ['access', 'binding', 'inventory', 'gateway', 'notify'] as const;
 
 /** Names of features, separated by commas. The value has each once, in the order of `allFeatures`. */
 export const features: FlagType<readonly (typeof allFeatures)[number][]> = {

@@ -5,6 +5,7 @@ import { binding } from './features/binding.ts';
 import { clock, countedWatches, type Feature, type Host, type OpenFeature, type Serving } from './features/feature.ts';
 import { gateway } from './features/gateway.ts';
 import { inventory } from './features/inventory.ts';
+import { notify } from './features/notify.ts';
 import { openServing, openServingFiles, openWebhooks } from './features/serving.ts';
 import { describe } from './kit/errors.ts';
 import { ambientCredentials } from './kube/kubeconfig.ts';
@@ -18,7 +19,7 @@ import { createProcessMetrics, type Metrics } from './observe/metrics.ts';
 import { unhandledRejectionsMetric, watchRefusalsMetric } from './observe/process-metrics.ts';
 
 /** All features, in the order in which `serve` opens them. */
-const allFeatures: readonly Feature[] = [access, binding, inventory, gateway];
+const allFeatures: readonly Feature[] = [access, binding, inventory, gateway, notify];
 
 /**
  * The composition root: opens the configured features, and runs their controllers until `signal` aborts. Then closes the webhooks, the

@@ -5,6 +5,7 @@ export type Candidates =
   | 'requests'
   | 'unended requests'
   | 'sessions'
+  | 'providers'
   | 'namespaces'
   | 'contexts'
   | 'files';

@@ -9,6 +9,7 @@ import { doctor } from './commands/doctor.ts';
 import { explain } from './commands/explain.ts';
 import { bindingStatus, inventoryStatus, inventoryWhy } from './commands/inventory.ts';
 import { list } from './commands/list.ts';
+import { notifyTest } from './commands/notify.ts';
 import { claim, exec, extend, get, watch } from './commands/one-request.ts';
 import { pending } from './commands/pending.ts';
 import { requestExec, requestPod } from './commands/request.ts';
@@ -49,6 +50,7 @@ export const commands: readonly Command[] = [
   sessionsTail,
   sessionsPlay,
   sessionsKill,
+  notifyTest,
   bindingStatus,
   inventoryStatus,
   inventoryWhy,

@@ -1,4 +1,5 @@
 import { accessSessions } from '../api/access/access-session.ts';
+import { notificationProviders } from '../api/notify/notification-provider.ts';
 import type { KubeObject, Resource } from '../api/object.ts';
 import { namespaces } from '../api/resources.ts';
 import { printable } from '../kit/printable.ts';
@@ -114,6 +115,7 @@ async function namesFrom(
   const inNamespace = { namespace: connection.namespace };
   if (from === 'namespaces') return plain(await namesOf(connection, namespaces, {}));
   if (from === 'sessions') return plain(await namesOf(connection, accessSessions, inNamespace));
+  if (from === 'providers') return plain(await namesOf(connection, notificationProviders, inNamespace));
   const isOffered = (one: KubeObject): boolean => from !== 'unended requests' || !cannotOpen(stateOf(one).state);
   const type = typeNames.find((one) => command?.name === `request ${one}`);
   const lists = await Promise.all(

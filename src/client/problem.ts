@@ -115,7 +115,7 @@ function problemOfApiError(error: ApiError): Problem {
   if (isNotServed(error)) {
     return new Problem(
       exits.failed,
-      'this cluster does not serve the kinds of drawbridge that this command needs; ask an administrator to install the feature of the command (inventory, binding, or for all others access) or to apply its CRDs, or choose another --context',
+      'this cluster does not serve the kinds of drawbridge that this command needs; ask an administrator to install the feature of the command (inventory, binding, notify, or for all others access) or to apply its CRDs, or choose another --context',
     );
   }
   if (error.code === 403) return denialOf(error);
@@ -151,6 +151,8 @@ function roleText(denial: string): string {
     return ', which the ClusterRole drawbridge-approver of the chart gives';
   if (['clusterinventories', 'reconcileruns'].includes(resource) && readVerbs.includes(verb))
     return ', which the ClusterRole drawbridge-inventory-viewer of the chart gives';
+  if (resource === 'notificationproviders')
+    return ', which the ClusterRole drawbridge-notification-admin of the chart gives';
   if (!/^(pod|exec)access(requests|templates)$/.test(resource)) return '';
   if (readVerbs.includes(verb))
     return ', which the ClusterRoles drawbridge-requester (to request access), drawbridge-approver (to approve it), and drawbridge-viewer (to see it) of the chart give';

@@ -9,6 +9,7 @@ import { createAuthority, issue } from '../../sandbox/pki.ts';
 import { exitCodeOf, run } from '../../src/commands.ts';
 import { readConfig } from '../../src/config.ts';
 import { access } from '../../src/features/access.ts';
+import { notify } from '../../src/features/notify.ts';
 import { openServingFiles } from '../../src/features/serving.ts';
 import { UsageError } from '../../src/flag-types.ts';
 import { usage } from '../../src/flags.ts';
@@ -62,6 +63,8 @@ describe('configuration', () => {
       gatewayPort: 9445,
       recordings: undefined,
       recordingRetention: 720 * 3_600_000,
+      notifyAllowCidrs: undefined,
+      notifyAddresses: undefined,
       grantable: undefined,
       accessPods: 'confined',
       trustExistingTemplates: false,
@@ -100,6 +103,12 @@ describe('configuration', () => {
     assert.deepEqual(readConfig(['--features=binding,access'], {}).features, ['access', 'binding']);
     assert.deepEqual(readConfig([], { DRAWBRIDGE_FEATURES: 'binding' }).features, ['binding']);
     assert.deepEqual(readConfig(['--features=inventory,access'], {}).features, ['access', 'inventory']);
+  });
+
+  it('reads private networks of IPv4 and IPv6 that notifications may go to', () => {
+    const { notifyAllowCidrs } = readConfig(['--notify-allow-cidrs=10.20.0.0/16,fd00:20::/32'], {});
+    assert.deepEqual(notifyAllowCidrs, ['10.20.0.0/16', 'fd00:20::/32']);
+    assert.equal(readConfig(['--notify-allow-cidrs='], {}).notifyAllowCidrs, undefined);
   });
 
   it('writes caBundle of the enabled features’ webhooks, with a certificate for all their names', () => {
@@ -254,7 +263,7 @@ describe('configuration', () => {
       '--certificate-names=a,,b',
       /^--certificate-names contains ""; it must be names separated by commas, without spaces; a name has 1 to 253/,
     ],
-    ['--features=acces', /^--features is "acces"; it must be access, binding, inventory, gateway, or several/],
+    ['--features=acces', /^--features is "acces"; it must be access, binding, inventory, gateway, notify, or several/],
     ['--callback-url=http://127.0.0.1:1', /^--callback-url is .* it must be https, or http on a loopback/],
     [
       '--callback-url=http://example.org --allow-loopback-http=true',
@@ -275,6 +284,11 @@ describe('configuration', () => {
       /^--s3-endpoint is .* it must be an https URL without user/,
     ],
     ['--peer-address=gateway-0', /^--peer-address is "gateway-0"; it must be an IP address/],
+    [
+      '--notify-allow-cidrs=10.0.0.0/33',
+      /^--notify-allow-cidrs contains "10\.0\.0\.0\/33"; it must be CIDRs separated by/,
+    ],
+    ['--notify-allow-cidrs=10.0.0.0/8,fd00::1', /^--notify-allow-cidrs contains "fd00::1"; it must be CIDRs/],
     ['--callback-url=https://a@b', /^--callback-url is .* it must be an http or https URL without user/],
     ['--component-api-url=http://127.0.0.1', /^--component-api-url is .* it must be an https URL/],
     ['--server-address=8090', /^--server-address is "8090"; it must be HOST:PORT or :PORT, with/],
@@ -383,6 +397,7 @@ describe('the program', () => {
 
   const kubeconfig = (...args: string[]) => ambientCredentials(readConfig(inFolder(args), {}).kubeconfig);
   const grantable = (file: string) => access.readFiles(readConfig(inFolder([`--grantable=FOLDER/${file}`]), {}));
+  const addresses = (file: string) => notify.readFiles(readConfig(inFolder([`--notify-addresses=FOLDER/${file}`]), {}));
   const wrongFiles: [what: string, open: () => unknown, says: RegExp][] = [
     ['a certificate that is not there', () => servingFiles('--cert-file=FOLDER/none'), /FOLDER\/none/],
     [
@@ -404,6 +419,8 @@ describe('the program', () => {
     ['a kubeconfig that is not there', () => kubeconfig('--kubeconfig=FOLDER/none'), /FOLDER\/none/],
     ['a list of grantable rules that is not there', () => grantable('none'), /--grantable.*FOLDER\/none.*ENOENT/],
     ['a list of grantable rules that is none', () => grantable('text'), /--grantable.*FOLDER\/text/],
+    ['mail addresses that are not there', () => addresses('none'), /--notify-addresses.*FOLDER\/none.*ENOENT/],
+    ['mail addresses that are none', () => addresses('text'), /--notify-addresses.*FOLDER\/text/],
     ['a kubeconfig that is none', () => kubeconfig('--kubeconfig=FOLDER/text'), /FOLDER\/text/],
   ];
   const servingFiles = (...args: string[]): unknown =>

@@ -89,7 +89,7 @@ describe('the manifests of the chart for monitoring', () => {
     );
     assert.deepEqual(
       groupsOf(all).map(({ name, rules }) => [name, rules.map(({ alert }) => alert)]),
-      ['access', 'binding', 'inventory', 'gateway', 'server'].map((feature) => [
+      ['access', 'binding', 'inventory', 'gateway', 'notify', 'server'].map((feature) => [
         `drawbridge-${feature}`,
         Object.keys(alerts[feature] ?? {}),
       ]),

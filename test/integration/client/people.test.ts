@@ -164,6 +164,8 @@ const steps: readonly Step[] = [
   { command: 'sessions tail', line: 'SESSION', ...everyone(needsAuditor) },
   { command: 'sessions play', line: 'SESSION', ...everyone(needsAuditor) },
   { command: 'sessions kill', line: 'SESSION', ...everyone(needsAuditor) },
+  // client/notify.test.ts tests the success of this.
+  { command: 'notify test', line: 'chat', ...everyone(needsPermission) },
   { command: 'binding status', ...everyone(needsPermission) },
   { command: 'inventory status', ...everyone(needsPermission) },
   { command: 'inventory why', line: 'prod', ...everyone(needsPermission) },

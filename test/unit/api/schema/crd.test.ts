@@ -6,6 +6,7 @@ import { accessCrds, accessKinds } from '../../../../src/api/access/kinds.ts';
 import { accessCategory } from '../../../../src/api/access/names.ts';
 import { consumerKinds, providerKinds } from '../../../../src/api/binding/kinds.ts';
 import { inventoryKinds } from '../../../../src/api/inventory/kinds.ts';
+import { notifyKinds } from '../../../../src/api/notify/kinds.ts';
 import { customResourceDefinition } from '../../../../src/api/schema/crd.ts';
 import { readBySchema } from '../../../../src/api/schema/read.ts';
 import type { StructuralSchema } from '../../../../src/api/schema/structural-schema.ts';
@@ -21,6 +22,8 @@ const typedOften: Readonly<Record<string, { readonly short: string; readonly cat
   PodAccessRequest: { short: 'par', category: accessCategory },
   ExecAccessRequest: { short: 'ear', category: accessCategory },
   AccessVote: { short: 'av', category: accessCategory },
+  NotificationProvider: { short: 'anp', category: accessCategory },
+  NotificationSubscription: { short: 'ans', category: accessCategory },
   AccessSession: { short: 'asess', category: accessCategory },
 };
 
@@ -49,7 +52,7 @@ describe('the generated CRDs', () => {
     });
   }
 
-  const ourKinds = [...accessCrds, ...inventoryKinds];
+  const ourKinds = [...accessCrds, ...inventoryKinds, ...notifyKinds];
   for (const kind of [...ourKinds, ...consumerKinds, ...providerKinds]) {
     const crd = customResourceDefinition(kind);
     const { spec } = crd as unknown as Crd;

@@ -1,0 +1,38 @@
+import { CodedError, quote } from '../kit/errors.ts';
+import { isRecord } from '../kit/json-value.ts';
+import { parseJson } from '../kit/safe-json.ts';
+
+/** The mail address of a user; undefined if none is known. */
+export type AddressOf = (user: string) => string | undefined;
+
+/** Of SMTP. */
+const MAX_ADDRESS = 254;
+/** One address, without a display name, comments, and quotes: nothing that a header or a list of recipients reads otherwise. */
+const ADDRESS = /^[a-z0-9.!#$%&'*+/=?^_`{|}~-]+@[a-z0-9-]+(\.[a-z0-9-]+)*$/i;
+
+const isMailAddress = (text: string): boolean => text.length <= MAX_ADDRESS && ADDRESS.test(text);
+
+/** The map of an administrator first, then a user name that is an address. */
+export const addressOfUser =
+  (known: ReadonlyMap<string, string>): AddressOf =>
+  (user) =>
+    known.get(user) ?? (isMailAddress(user) ? user : undefined);
+
+/**
+ * The chart value `notify.addresses`: a JSON object of addresses by user name.
+ * @throws CodedError `InvalidAddresses` for an invalid entry; JsonError
+ */
+export function parseAddresses(bytes: Uint8Array): ReadonlyMap<string, string> {
+  const addresses = parseJson(bytes);
+  if (!isRecord(addresses)) throw new CodedError('InvalidAddresses', 'the file must be an object of addresses by user');
+  return new Map(
+    Object.entries(addresses).map(([user, address]) => {
+      if (typeof address === 'string' && isMailAddress(address)) return [user, address];
+      const found = typeof address === 'string' ? quote(address, MAX_ADDRESS) : typeof address;
+      throw new CodedError(
+        'InvalidAddresses',
+        `the address of ${quote(user, MAX_ADDRESS)} is ${found}; it must be one mail address of ASCII characters, such as alice@example.org`,
+      );
+    }),
+  );
+}
