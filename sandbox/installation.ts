@@ -57,28 +57,29 @@ let rights: Promise<Manifest[]> | undefined;
 
 /** The chart's manifests, so that every test runs with the permissions and policies that users get. */
 const rightsOfTheChart = (plane: PlaneClient): Promise<Manifest[]> =>
-  chartManifests(plane, 'rbac.yaml', 'policies.yaml');
+  chartManifests(plane, {}, 'rbac.yaml', 'policies.yaml');
 
 /**
  * The chart's ClusterRoles for people, as users get them with all features, so that the ones that messages name exist. `install` does not
  * apply them.
  */
 export async function userRoles(plane: Pick<PlaneClient, 'binaries' | 'directory'>): Promise<Manifest[]> {
-  const helm = new Helm({ program: plane.binaries.helm, home: plane.directory });
-  const values = { features: { inventory: true, gateway: true }, inventory: { namespaces: ['fleet'] } };
-  const files = ['aggregated-roles.yaml', 'inventory.yaml'];
-  const manifests = await helm.template(namespace, values, ...showOnly(files));
+  const values = { features: { inventory: true, gateway: true, notify: true }, inventory: { namespaces: ['fleet'] } };
+  const manifests = await chartManifests(plane, values, 'aggregated-roles.yaml', 'inventory.yaml');
   return manifests.filter(({ kind, metadata }) => kind === 'ClusterRole' && forPeople.test(metadata.name));
 }
 
-const forPeople = /^drawbridge-(requester|viewer|approver|session-auditor|inventory-viewer)$/;
+const forPeople = /^drawbridge-(requester|viewer|approver|session-auditor|notification-admin|inventory-viewer)$/;
 
-function chartManifests(plane: PlaneClient, ...files: readonly string[]): Promise<Manifest[]> {
+/** Of templates of the chart, by name. `values`: as in values.yaml. */
+export function chartManifests(
+  plane: Pick<PlaneClient, 'binaries' | 'directory'>,
+  values: object,
+  ...files: readonly string[]
+): Promise<Manifest[]> {
   const helm = new Helm({ program: plane.binaries.helm, home: plane.directory });
-  return helm.template(namespace, {}, ...showOnly(files));
+  return helm.template(namespace, values, ...files.flatMap((file) => ['--show-only', `templates/${file}`]));
 }
-
-const showOnly = (files: readonly string[]): string[] => files.flatMap((file) => ['--show-only', `templates/${file}`]);
 
 const systemNamespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } };
 

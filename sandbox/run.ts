@@ -3,14 +3,16 @@ import { parseGoDuration, toMilliseconds } from '../src/kit/go-duration.ts';
 import { accessExamples, applyAccessExamples, commandsToTry, namespace, type People } from './access-examples.ts';
 import { addressesOf, execNote } from './addresses.ts';
 import { DemoClient } from './demo-client.ts';
+import { Mailbox } from './mailbox.ts';
 import { Narrator } from './narrator.ts';
+import { NotifyProcess } from './notify-process.ts';
 import { type Plane, startPlane } from './plane.ts';
 import { type AuditLine, ServerProcess } from './server-process.ts';
 import { until } from './wait.ts';
 
 /**
- * `make run`: the demo of access on a real control plane. Alice requests access with a reason, carol approves it for less time, alice
- * uses it and extends it, and it ends on time.
+ * `make run`: the demo of access on a real control plane. Alice requests access with a reason, carol hears of it by mail and approves it for
+ * less time, alice uses it and extends it, and it ends on time.
  * With ONCE=1 the demo ends there; otherwise the server runs until Ctrl-C. Exit code 1 if a step failed.
  */
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -33,20 +35,25 @@ async function main(): Promise<void> {
   process.once('SIGINT', () => process.exit(130));
   process.once('SIGTERM', () => process.exit(143));
   const server = await ServerProcess.start(plane, { flags: ['--leader-elect=true'] });
+  const { namespace: release } = server.installation;
+  const mailbox = await Mailbox.open(plane.authority);
+  const notify = await NotifyProcess.start(plane, { namespace: release, secretNamespaces: [namespace] });
   try {
-    const people = await story(narrator, plane, server);
+    const people = await story(narrator, plane, server, mailbox);
     if (process.env['ONCE']) return;
     await stayUp(narrator, plane, server, people);
   } catch (error) {
     console.error(`\nthe server's log:\n${await server.log()}`);
     throw error;
   } finally {
+    await notify.stop();
+    await mailbox.close();
     await server.stop();
     await plane.stop();
   }
 }
 
-async function story(narrator: Narrator, plane: Plane, server: ServerProcess): Promise<People> {
+async function story(narrator: Narrator, plane: Plane, server: ServerProcess, mailbox: Mailbox): Promise<People> {
   const run = async (args: string, options: { kubeconfig?: string; reject?: boolean } = {}): Promise<string> => {
     const result = await plane.kubectl(args.split(' '), options);
     return result.stdout + result.stderr;
@@ -65,6 +72,21 @@ async function story(narrator: Narrator, plane: Plane, server: ServerProcess): P
   narrator.command(`kubectl apply${accessExamples.map((file) => ` -f ${file}`).join('')}`);
   narrator.evidence(await run(`get -n ${namespace} deployments,podaccesstemplates,execaccesstemplates`));
 
+  narrator.step('carol is told about requests by mail');
+  const { provider, subscription } = toldByMail(mailbox.address, plane.authority.certificate);
+  await plane.kubectl(['apply', '-f', '-'], {
+    input: JSON.stringify({ kind: 'List', apiVersion: 'v1', items: [provider, subscription] }),
+  });
+  await plane.kubectl([
+    'wait',
+    '-n',
+    namespace,
+    'notificationsubscriptions/carol',
+    '--for=condition=Ready',
+    '--timeout=30s',
+  ]);
+  narrator.evidence(await run(`get -n ${namespace} notificationproviders,notificationsubscriptions`));
+
   const client = (who: keyof People, ...args: string[]): DemoClient => {
     // Flags of the connection come first, because a command may follow --.
     const line = ['-n', namespace, ...args];
@@ -81,6 +103,9 @@ async function story(narrator: Narrator, plane: Plane, server: ServerProcess): P
   const asking = client('alice', ...ask);
   narrator.evidence(await asking.says('waiting for approvals'));
   narrator.audit(await auditLine((line) => line.who.user === 'alice' && line.event === 'admission'));
+
+  narrator.step('carol gets a mail');
+  narrator.evidence(await mailbox.mail('alice'));
 
   narrator.step(`carol of group devs approves ${approved} of it`);
   narrator.evidence(await client('carol', 'pending').ended);
@@ -134,6 +159,22 @@ async function story(narrator: Narrator, plane: Plane, server: ServerProcess): P
   );
   return people;
 }
+
+/** In a real cluster, the credentials of the mail server are in a Secret. */
+const toldByMail = (address: string, caBundle: string) => ({
+  provider: {
+    apiVersion: 'access.drawbridge.dev/v1alpha1',
+    kind: 'NotificationProvider',
+    metadata: { name: 'mail', namespace },
+    spec: { type: 'Email', address, sender: 'drawbridge@example.org', channel: 'carol@example.org', caBundle },
+  },
+  subscription: {
+    apiVersion: 'access.drawbridge.dev/v1alpha1',
+    kind: 'NotificationSubscription',
+    metadata: { name: 'carol', namespace },
+    spec: { providerRef: { name: 'mail' }, events: ['requested', 'extension.requested'] },
+  },
+});
 
 function secondsOf(duration: string): number {
   const parsed = parseGoDuration(duration);

@@ -1,0 +1,97 @@
+import { createServer, type Server } from 'node:net';
+import { NotifyProcess } from '../../sandbox/notify-process.ts';
+import { portOf } from '../../sandbox/ports.ts';
+import { NotificationReceiver } from '../support/notification-receiver.ts';
+import { benchmark } from './support/command.ts';
+import { type Figures, numberFrom } from './support/figures.ts';
+import type { BenchStage } from './support/stage.ts';
+import { spreadRound } from './workloads/expiry.ts';
+import { approvedRound } from './workloads/lone.ts';
+
+const group = 'access.drawbridge.dev/v1alpha1';
+const events = ['requested', 'approved', 'denied', 'granted', 'ending', 'ended'];
+
+/**
+ * The times of access in turn without notifications, with a webhook that answers, and with one that never does: N requests in sequence,
+ * N that a second person approves, and N grants that expire over 10 s.
+ */
+const count = numberFrom('N', 100);
+
+let receiver: NotificationReceiver | undefined;
+const silent = silentServer();
+
+await benchmark('notify', async (stage) => {
+  receiver ??= await NotificationReceiver.open(stage.plane.authority);
+  return {
+    ...prefixed('off', await accessTimes(stage)),
+    ...prefixed('on', await withNotifications(stage, receiver.url, receiver.signingKey)),
+    ...prefixed('hanging', await withNotifications(stage, `https://localhost:${portOf(silent)}/`, receiver.signingKey)),
+  };
+});
+
+async function accessTimes(stage: BenchStage): Promise<Figures> {
+  const mark = stage.plane.auditLog.mark();
+  const { createToReadyP50Ms, createToReadyP99Ms, voteToReadyP50Ms, voteToReadyP99Ms } = await approvedRound(
+    stage,
+    count,
+  );
+  const { writes } = stage.calls(mark);
+  const { p50Ms, p99Ms } = await spreadRound(stage, count, 10_000, 20);
+  return {
+    createToReadyP50Ms,
+    createToReadyP99Ms,
+    voteToReadyP50Ms,
+    voteToReadyP99Ms,
+    expiryP50Ms: p50Ms,
+    expiryP99Ms: p99Ms,
+    serverWritesARequest: writes / (2 * count + 10),
+  } as Figures;
+}
+
+async function withNotifications(stage: BenchStage, address: string, signingKey: string): Promise<Figures> {
+  const { plane, namespace, admin } = stage;
+  const notifications = await NotifyProcess.start(plane, {
+    namespace: stage.server.installation.namespace,
+    secretNamespaces: [namespace],
+  });
+  const path = `/apis/${group}/namespaces/${namespace}`;
+  const secret = {
+    metadata: { name: 'sink' },
+    type: 'access.drawbridge.dev/notification-provider',
+    stringData: { address, signingKey },
+  };
+  await admin.call('POST', `/api/v1/namespaces/${namespace}/secrets`, secret);
+  await admin.call('POST', `${path}/notificationproviders`, {
+    apiVersion: group,
+    kind: 'NotificationProvider',
+    metadata: { name: 'sink' },
+    spec: { type: 'Webhook', secretRef: { name: 'sink' }, caBundle: plane.authority.certificate },
+  });
+  await admin.call('POST', `${path}/notificationsubscriptions`, {
+    apiVersion: group,
+    kind: 'NotificationSubscription',
+    metadata: { name: 'all' },
+    spec: { providerRef: { name: 'sink' }, events },
+  });
+  const mark = plane.auditLog.mark();
+  try {
+    const times = await accessTimes(stage);
+    const writes = plane.auditLog
+      .calls({ user: notifications.user, since: mark })
+      .filter(({ verb, resource }) => !['get', 'list', 'watch'].includes(verb) && resource !== 'leases').length;
+    return { ...times, notifyWrites: writes } as Figures;
+  } finally {
+    await notifications.stop();
+    await admin.call('DELETE', `${path}/notificationsubscriptions/all`);
+    await admin.call('DELETE', `${path}/notificationproviders/sink`);
+    await admin.call('DELETE', `/api/v1/namespaces/${namespace}/secrets/sink`);
+  }
+}
+
+const prefixed = (prefix: string, figures: Figures): Figures =>
+  Object.fromEntries(Object.entries(figures).map(([name, value]) => [`${prefix}.${name}`, value]));
+
+/** It accepts connections, and sends nothing. */
+function silentServer(): Server {
+  return createServer(() => undefined).listen(0, '127.0.0.1');
+}
