@@ -4,6 +4,7 @@ import { page } from './markdown.ts';
 const titles: Readonly<Record<string, string>> = {
   access: 'Access',
   gateway: 'Gateway',
+  notify: 'Notify',
   binding: 'Binding',
   inventory: 'Inventory',
   server: 'All features',

@@ -169,6 +169,17 @@ export const alerts: Readonly<Record<string, Readonly<Record<string, Alert>>>> =
       cases: { drawbridge_gateway_recordings_lost_total: { fires: since(28, 1), quiet: since(20, 1) } },
     },
   },
+  notify: {
+    DrawbridgeNotifyDown: {
+      expression: isDown('drawbridge-notify-metrics'),
+      for: '5m',
+      severity: 'warning',
+      summary: 'No replica of notify answers scrapes: people may not be told about requests',
+      remedy:
+        'Read the state and the log of its Pods. If they run, check the scrape. Messages of the last 24 hours are sent once a replica runs.',
+      cases: { 'up{job="drawbridge-notify-metrics"}': { fires: since(24, 0, 1), quiet: since(27, 0, 1) } },
+    },
+  },
   binding: {
     DrawbridgeBindingDown: {
       expression: isDown('drawbridge-binding-metrics'),

@@ -2,6 +2,7 @@ import { accessCrds } from '../../src/api/access/kinds.ts';
 import { accessCategory } from '../../src/api/access/names.ts';
 import { consumerKinds, providerKinds } from '../../src/api/binding/kinds.ts';
 import { inventoryKinds } from '../../src/api/inventory/kinds.ts';
+import { notifyKinds } from '../../src/api/notify/kinds.ts';
 import type { Kind } from '../../src/api/schema/kind.ts';
 import type { StructuralSchema } from '../../src/api/schema/structural-schema.ts';
 import { limitsOf, limitUnits } from './json-schema.ts';
@@ -30,6 +31,15 @@ export const kindPages = (): [string, string][] => [
       'src/api/access',
       accessCrds,
       `Requests, templates, votes, and sessions. For kubectl, ${codes(accessCrds.flatMap(({ shortNames = [] }) => shortNames))} are short names, and \`kubectl get ${accessCategory}\` lists all but the templates, of the kinds that you may list.`,
+    ),
+  ],
+  [
+    'reference/notify-kinds.md',
+    kindsPage(
+      'Kinds of notifications',
+      'src/api/notify',
+      notifyKinds,
+      `Where messages go, and which. For kubectl, ${codes(notifyKinds.flatMap(({ shortNames = [] }) => shortNames))} are short names. See [notifications](../concepts/notifications.md).`,
     ),
   ],
   [

@@ -1,16 +1,10 @@
 import { CodedError, quote } from '../kit/errors.ts';
 import { isRecord } from '../kit/json-value.ts';
 import { parseJson } from '../kit/safe-json.ts';
+import { isMailAddress } from './mail-address.ts';
 
 /** The mail address of a user; undefined if none is known. */
 export type AddressOf = (user: string) => string | undefined;
-
-/** Of SMTP. */
-const MAX_ADDRESS = 254;
-/** One address, without a display name, comments, and quotes: nothing that a header or a list of recipients reads otherwise. */
-const ADDRESS = /^[a-z0-9.!#$%&'*+/=?^_`{|}~-]+@[a-z0-9-]+(\.[a-z0-9-]+)*$/i;
-
-const isMailAddress = (text: string): boolean => text.length <= MAX_ADDRESS && ADDRESS.test(text);
 
 /** The map of an administrator first, then a user name that is an address. */
 export const addressOfUser =
@@ -28,10 +22,10 @@ export function parseAddresses(bytes: Uint8Array): ReadonlyMap<string, string> {
   return new Map(
     Object.entries(addresses).map(([user, address]) => {
       if (typeof address === 'string' && isMailAddress(address)) return [user, address];
-      const found = typeof address === 'string' ? quote(address, MAX_ADDRESS) : typeof address;
+      const found = typeof address === 'string' ? quote(address) : typeof address;
       throw new CodedError(
         'InvalidAddresses',
-        `the address of ${quote(user, MAX_ADDRESS)} is ${found}; it must be one mail address of ASCII characters, such as alice@example.org`,
+        `the address of ${quote(user)} is ${found}; it must be one mail address of ASCII characters, such as alice@example.org`,
       );
     }),
   );
