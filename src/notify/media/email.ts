@@ -1,0 +1,107 @@
+import { createTransport } from 'nodemailer';
+import { formatMailDate } from '../../kit/clock.ts';
+import { connectTo } from '../destination.ts';
+import { isMailAddress, parseRecipients } from '../mail-address.ts';
+import type { Answer, Message } from '../sink.ts';
+import type { Medium } from './medium.ts';
+import { type MessageText, textOf } from './text.ts';
+
+/** SMTP over TLS, or with STARTTLS, without which nothing is sent. */
+export const sendEmail: Medium = async ({ sink, message, resolve, clock, signal }) => {
+  const { address, sender = '', channel = '', caBundle, login } = sink;
+  const recipients = message.to === undefined ? parseRecipients(channel) : [message.to].filter(isMailAddress);
+  if (address === undefined || !recipients?.length) {
+    return { delivered: false, code: 'Refused', said: 'not sent: there is no valid mail address to send to' };
+  }
+  const host = address.hostname.replace(/^\[|\]$/g, '');
+  const secure = address.protocol === 'smtps:';
+  const port = Number(address.port) || (secure ? 465 : 587);
+  const connection = await connectTo({ host, port, addresses: await resolve(host) }, signal);
+  const transport = createTransport({
+    connection,
+    host,
+    secure,
+    requireTLS: true,
+    // By default, it would be the name of this machine.
+    name: sender.slice(sender.indexOf('@') + 1),
+    maxResponseSize: 4096,
+    socketCloseTimeout: 0,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+    ...(caBundle === undefined ? {} : { tls: { ca: caBundle } }),
+    ...(login ? { auth: { user: login.username, pass: login.password } } : {}),
+  });
+  try {
+    const { response } = await transport.sendMail({
+      from: { name: '', address: sender },
+      to: recipients.map((recipient) => ({ name: '', address: recipient })),
+      date: formatMailDate(clock.now()),
+      ...mailOf(message),
+      signal,
+    });
+    return { delivered: true, said: response };
+  } catch (error) {
+    return refusal(error);
+  } finally {
+    connection.destroy();
+  }
+};
+
+/** Throws `error` if it is no answer of the server. */
+function refusal(error: unknown): Answer {
+  if (!(error instanceof Error) || !('response' in error) || typeof error.response !== 'string') throw error;
+  return { delivered: false, code: 'Refused', said: error.response };
+}
+
+/** Messages about one request refer to the same id, so that mail programs show them as a thread. */
+export function mailOf(message: Message) {
+  const text = textOf(message);
+  const domain = `drawbridge.${message.source.replace(/[^A-Za-z0-9.-]+/g, '-')}`;
+  const [request] =
+    message.facts.length === 1 ? message.facts.map((fact) => `<request.${fact.request.uid}@${domain}>`) : [];
+  return {
+    subject: `[drawbridge] ${text.title}`,
+    messageId: `<${message.id}@${domain}>`,
+    ...(request === undefined ? {} : { references: request, inReplyTo: request }),
+    headers: { 'Auto-Submitted': 'auto-generated' },
+    text: plainText(text),
+    html: html(text),
+  };
+}
+
+function plainText({ title, lines, digest, footer, link, command }: MessageText): string {
+  const parts = [
+    [title],
+    lines.map(({ label, value }) => `${label}: ${value}`),
+    digest,
+    [command, link].filter((part) => part !== undefined),
+    ['-- ', footer],
+  ];
+  return `${parts
+    .filter((part) => part.length > 0)
+    .map((part) => part.join('\n'))
+    .join('\n\n')}\n`;
+}
+
+const entities: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+const escaped = (text: string): string => text.replace(/[&<>"']/g, (character) => entities[character] ?? '');
+
+function html({ title, lines, digest, footer, link, command }: MessageText): string {
+  const row = ({ label, value }: MessageText['lines'][number]): string =>
+    `<tr><th align="left" valign="top">${label}</th><td>${escaped(value)}</td></tr>`;
+  return [
+    `<!DOCTYPE html><html><head><meta charset="utf-8"><title>${escaped(title)}</title></head><body>`,
+    `<h2>${escaped(title)}</h2>`,
+    lines.length > 0 ? `<table cellpadding="4">${lines.map(row).join('\n')}</table>` : '',
+    digest.length > 0 ? `<ul>${digest.map((line) => `<li>${escaped(line)}</li>`).join('\n')}</ul>` : '',
+    command === undefined ? '' : `<p><code>${escaped(command)}</code></p>`,
+    link === undefined ? '' : `<p><a href="${escaped(link)}">${escaped(link)}</a></p>`,
+    `<p><small>${escaped(footer)}</small></p></body></html>`,
+  ].join('\n');
+}

@@ -1,0 +1,127 @@
+import { own } from '../../kit/json-value.ts';
+import { parseJson } from '../../kit/safe-json.ts';
+import type { Answer } from '../sink.ts';
+import { answerOf, type HttpsAnswer, post } from './https.ts';
+import type { Delivery, Medium } from './medium.ts';
+import { type MessageText, textOf } from './text.ts';
+
+/** Of Block Kit, in characters after escaping. */
+const limits = { header: 150, section: 3000, field: 2000, fields: 10, url: 3000 };
+/** Longer values get the whole width. */
+const maxFieldValue = 80;
+
+const api = new URL('https://slack.com/api');
+/** The API repeats the message in its answer. */
+const maxApiAnswerBytes = 128 * 1024;
+/** Slack's own limit is a message a second in a channel. */
+const rateLimitMs = 30_000;
+
+/** To an incoming webhook, or with a token to a channel, where it edits an earlier message. */
+export const sendSlack: Medium = async (delivery) => {
+  const { sink, message } = delivery;
+  const text = slackMessage(textOf(message));
+  if (sink.token === undefined && sink.address !== undefined) {
+    const headers = { 'content-type': 'application/json; charset=utf-8' };
+    return answerOf(await post(delivery, { url: sink.address, headers, body: JSON.stringify(text) }));
+  }
+  const [, channel, ts] = /^([^/]+)\/([^/]+)$/.exec(message.earlier ?? '') ?? [];
+  if (channel !== undefined && ts !== undefined) {
+    const updated = await callApi(delivery, 'chat.update', { ...text, channel, ts });
+    if (!('error' in updated && lostMessage.has(updated.error))) return updated.answer;
+  }
+  return (await callApi(delivery, 'chat.postMessage', { ...text, channel: sink.channel })).answer;
+};
+
+/** It was deleted, or is too old. */
+const lostMessage = new Set(['message_not_found', 'cant_update_message', 'edit_window_closed']);
+
+async function callApi(
+  delivery: Delivery,
+  method: string,
+  content: object,
+): Promise<{ answer: Answer; error: string }> {
+  const { token = '', address = api } = delivery.sink;
+  const url = new URL(`${address.href.replace(/\/+$/, '')}/${method}`);
+  const headers = { 'content-type': 'application/json; charset=utf-8', authorization: `Bearer ${token}` };
+  const http = await post(delivery, { url, headers, body: JSON.stringify(content), maxAnswerBytes: maxApiAnswerBytes });
+  if (http.status !== 200) return { answer: answerOf(http), error: '' };
+  return readApiAnswer(http);
+}
+
+function readApiAnswer({ body, retryAfterMs }: HttpsAnswer): { answer: Answer; error: string } {
+  const json = parsed(body);
+  const [channel, ts, error] = [own(json, 'channel'), own(json, 'ts'), own(json, 'error')];
+  if (own(json, 'ok') === true) {
+    const ref = typeof channel === 'string' && typeof ts === 'string' ? `${channel}/${ts}` : '';
+    const isRef = /^\w{1,64}\/[\d.]{1,64}$/.test(ref);
+    return { answer: { delivered: true, said: 'Slack: ok', ...(isRef ? { ref } : {}) }, error: '' };
+  }
+  const code = typeof error === 'string' ? error : 'the answer is not one of the Slack API';
+  const delayMs = retryAfterMs ?? (code === 'ratelimited' ? rateLimitMs : undefined);
+  const retry = delayMs === undefined ? {} : { retryAfterMs: delayMs };
+  return { answer: { delivered: false, code: 'Refused', said: `Slack: ${code}`, ...retry }, error: code };
+}
+
+function parsed(body: string): unknown {
+  try {
+    return parseJson(Buffer.from(body));
+  } catch {
+    return undefined;
+  }
+}
+
+const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' };
+
+/** At most `max` characters, without a part of an entity or of a character. */
+function escaped(text: string, max: number): string {
+  let whole = '';
+  // Up to where an ellipsis still fits.
+  let cut = '';
+  for (const character of text) {
+    whole += entities[character] ?? character;
+    if (whole.length < max) cut = whole;
+  }
+  return whole.length <= max ? whole : `${cut}…`;
+}
+
+/** Of escaped text. In it, neither mentions nor links nor formatting have a meaning. */
+const plain = (text: string) => ({ type: 'plain_text' as const, text, emoji: false as const });
+const section = (text: string) => ({ type: 'section' as const, text: plain(text) });
+const fieldsSection = (texts: readonly string[]) =>
+  texts.length === 0 ? [] : [{ type: 'section' as const, fields: texts.map(plain) }];
+
+type Line = MessageText['lines'][number];
+const lineText = ({ label, value }: Line, max: number): string => escaped(`${label}: ${value}`, max);
+const isShort = ({ value }: Line): boolean => value.length <= maxFieldValue;
+
+export function slackMessage({ title, lines, digest, footer, link, command }: MessageText) {
+  const fields = lines.filter(isShort).map((line) => lineText(line, limits.field));
+  // Each line has its share, so that no user can push the others out by characters that grow.
+  const share = Math.floor(limits.section / Math.max(1, digest.length)) - 1;
+  const button = link !== undefined &&
+    link.length <= limits.url && { type: 'button' as const, action_id: 'open', text: plain('Open'), url: link };
+  return {
+    text: escaped(title, limits.section),
+    mrkdwn: false,
+    parse: 'none',
+    link_names: false,
+    unfurl_links: false,
+    unfurl_media: false,
+    blocks: [
+      { type: 'header' as const, text: plain(escaped(title, limits.header)) },
+      ...lines.filter((line) => !isShort(line)).map((line) => section(lineText(line, limits.section))),
+      ...fieldsSection(fields.slice(0, limits.fields)),
+      ...fieldsSection(fields.slice(limits.fields, 2 * limits.fields)),
+      ...(digest.length === 0 ? [] : [section(digest.map((line) => escaped(line, share)).join('\n'))]),
+      ...(command === undefined ? [] : [code(command)]),
+      ...(button ? [{ type: 'actions' as const, elements: [button] }] : []),
+      { type: 'context' as const, elements: [plain(escaped(footer, limits.field))] },
+    ],
+  };
+}
+
+/** Unlike in mrkdwn, nothing in it can end it. */
+const code = (text: string) => ({
+  type: 'rich_text' as const,
+  elements: [{ type: 'rich_text_preformatted' as const, elements: [{ type: 'text' as const, text }] }],
+});

@@ -1,0 +1,202 @@
+import type { AccessEvent } from '../../api/notify/events.ts';
+import { formatTime } from '../../kit/clock.ts';
+import { durationText, parseGoDuration } from '../../kit/go-duration.ts';
+import { printable } from '../../kit/printable.ts';
+import { shellWord } from '../../kit/shell-word.ts';
+import { shorten } from '../../kit/shorten.ts';
+import type { Fact } from '../fact.ts';
+import type { Message } from '../sink.ts';
+
+/** What people read. Each text is one printable line, which may still look like markup. */
+export interface MessageText {
+  /** At most 150 characters. */
+  readonly title: string;
+  /** Each value has at most 500 characters. */
+  readonly lines: readonly { readonly label: string; readonly value: string }[];
+  /** Of a digest: its messages, at most 20 of at most 150 characters, and how many there are more. */
+  readonly digest: readonly string[];
+  /** The cluster and the time. */
+  readonly footer: string;
+  readonly link?: string;
+  readonly command?: string;
+}
+
+const maxTitle = 150;
+const maxValue = 500;
+const maxDigestLines = 20;
+
+/** Line breaks become spaces; other invisible characters become question marks. */
+const oneLine = (text: string, max: number): string =>
+  shorten(printable(text.replace(/[\s\u0085]+/gu, ' ').trim()), max);
+
+export function textOf(message: Message): MessageText {
+  const [fact, ...others] = message.facts;
+  if (fact === undefined) return testText(message);
+  return others.length === 0 ? factText(fact, message) : digestText(message, fact.request.namespace);
+}
+
+const testText = (message: Message): MessageText => ({
+  title: 'This is a test message of drawbridge',
+  lines: [],
+  digest: [],
+  footer: footerOf(message, message.nowMs),
+});
+
+const footerOf = ({ source }: Message, atMs: number): string => `${oneLine(source, maxValue)}, ${timeText(atMs)}`;
+
+function factText(fact: Fact, message: Message): MessageText {
+  const link = linkTo(fact, message.linkBase);
+  const command = commandFor(fact);
+  return {
+    title: titleOf(fact, message.nowMs),
+    lines: linesOf(fact).flatMap(([label, value]) => (value ? [{ label, value: oneLine(value, maxValue) }] : [])),
+    digest: [],
+    footer: footerOf(message, fact.atMs),
+    ...(link === undefined ? {} : { link }),
+    ...(command === undefined ? {} : { command }),
+  };
+}
+
+function digestText(message: Message, namespace: string): MessageText {
+  const { facts, nowMs } = message;
+  const emergencies = facts.filter(({ event }) => event === 'emergency');
+  const sorted = [...emergencies, ...facts.filter(({ event }) => event !== 'emergency')];
+  const shown = sorted.slice(0, maxDigestLines).map((fact) => titleOf(fact, nowMs));
+  const hidden = sorted.length - shown.length;
+  const what = facts.every(({ event }) => event === 'requested')
+    ? 'more requests wait for you'
+    : 'more messages about access';
+  return {
+    title: oneLine(`${facts.length} ${what} in ${namespace}`, maxTitle),
+    lines: [],
+    digest: hidden > 0 ? [...shown, `and ${hidden} more`] : shown,
+    footer: footerOf(message, nowMs),
+    ...(facts.some(({ event }) => awaited.has(event))
+      ? { command: `kubectl drawbridge pending -n ${shellWord(namespace)}` }
+      : {}),
+  };
+}
+
+/** They wait for the decision of a person. */
+const awaited: ReadonlySet<AccessEvent> = new Set([
+  'requested',
+  'extension.requested',
+  'review-owed',
+  'review-overdue',
+]);
+
+/** `2026-11-21 09:30 UTC`. */
+const timeText = (ms: number): string => `${formatTime(ms).slice(0, 16).replace('T', ' ')} UTC`;
+
+/** Without the date if that is the date of now. */
+function shortTime(ms: number, nowMs: number): string {
+  const text = timeText(ms);
+  return text.slice(0, 10) === timeText(nowMs).slice(0, 10) ? text.slice(11) : text;
+}
+
+const unknownUser = 'an unknown user';
+/** Long names leave room for the rest. */
+const maxName = 60;
+const nameIn = (text: string | undefined, absent: string): string => oneLine(text ?? '', maxName) || absent;
+
+function titleOf(fact: Fact, nowMs: number): string {
+  const { request, votes, untilMs, session, end, extension } = fact;
+  const who = nameIn(fact.requester, unknownUser);
+  const place = `in ${request.namespace}`;
+  const target = fact.pod === undefined ? place : `to pod ${nameIn(fact.pod, '')} ${place}`;
+  const until = untilMs === undefined ? '' : ` until ${shortTime(untilMs, nowMs)}`;
+  const approver = nameIn(votes.findLast(({ decision }) => decision === 'Approve')?.voter, '');
+  const denier = nameIn(end?.by, '');
+  const titles: Record<AccessEvent, () => string> = {
+    requested: () => `${who} asks for access ${place}`,
+    approved: () =>
+      approver ? `${approver} approved access of ${who} ${place}` : `Access of ${who} ${place} was approved`,
+    denied: () => (denier ? `${denier} denied access of ${who} ${place}` : `Access of ${who} ${place} was denied`),
+    granted: () => `${who} has access ${target}${until}`,
+    emergency: () => `EMERGENCY: ${who} opened access ${target} without approval`,
+    ending: () =>
+      `Access of ${who} ${target} ends${untilMs === undefined ? ' soon' : ` at ${shortTime(untilMs, nowMs)}`}`,
+    extended: () => `Access of ${who} ${target} was extended${until}`,
+    ended: () => `Access of ${who} ${target} ended`,
+    'extension.requested': () => `${nameIn(extension?.by, who)} asks for more time ${place}`,
+    'review-owed': () => `The emergency of ${who} ${place} needs a review`,
+    'review-overdue': () => `The review of the emergency of ${who} ${place} is overdue`,
+    'session.started': () => `${nameIn(session?.user, who)} started a session ${place}`,
+    'session.ended': () => `A session of ${nameIn(session?.user, who)} ${place} ended`,
+  };
+  return oneLine(titles[fact.event](), maxTitle);
+}
+
+const quoted = (reason: string | undefined): string => (reason ? `“${oneLine(reason, maxValue - 2)}”` : '');
+const because = (reason: string | undefined): string => (reason ? `, ${quoted(reason)}` : '');
+
+/** Empty values are left out. */
+function linesOf(fact: Fact): [label: string, value: string][] {
+  const { event, request, approvals, votes, untilMs, end, extension, reviewByMs, session } = fact;
+  const approvalTexts = approvals.map(({ name, have, need, groups }) => {
+    const from = groups.length === 0 ? '' : ` from ${groups.join(' or ')}`;
+    return event === 'emergency' ? `${name} (${need}${from})` : `${name} ${have} of ${need}${from}`;
+  });
+  const voteTexts = votes.map(
+    ({ voter, decision, reason }) =>
+      `${decision === 'Approve' ? 'approved' : 'denied'} by ${nameIn(voter, unknownUser)}${because(reason)}`,
+  );
+  const endText = end ? `${end.how} (${end.code})${end.by ? ` by ${nameIn(end.by, '')}` : ''}` : '';
+  return [
+    ['Requester', fact.requester],
+    ['Reason', quoted(fact.reason)],
+    ['Permissions', fact.permissions.join(', ')],
+    ['Pod', fact.pod ?? ''],
+    ['Request', `${request.namespace}/${request.name} (${request.kind}), template ${fact.template}`],
+    ['For', fact.duration === undefined ? '' : durationIn(fact.duration)],
+    [event === 'ended' ? 'Was open until' : 'Until', untilMs === undefined ? '' : timeText(untilMs)],
+    [
+      'Extension',
+      extension ? `${extension.index}, asked by ${nameIn(extension.by, unknownUser)}${because(extension.reason)}` : '',
+    ],
+    [event === 'emergency' ? 'Skipped approvals' : 'Approvals', approvalTexts.join('; ')],
+    ['Decisions', voteTexts.join('; ')],
+    ['End', endText],
+    ['Review by', reviewByMs === undefined ? '' : timeText(reviewByMs)],
+    ['Session', session ? sessionText(session) : ''],
+  ];
+}
+
+const sessionText = ({ name, user, stream, container, recording }: NonNullable<Fact['session']>): string =>
+  `${stream} by ${nameIn(user, unknownUser)}${container === undefined ? '' : ` in container ${container}`}, ${name}, recording ${recording}`;
+
+function durationIn(text: string): string {
+  const parsed = parseGoDuration(text);
+  return 'ns' in parsed ? durationText(parsed.ns) : text;
+}
+
+export const linkTo = (
+  { request: { namespace, kind, name } }: Fact,
+  linkBase: string | undefined,
+): string | undefined =>
+  linkBase === undefined
+    ? undefined
+    : `${linkBase}/requests/${[namespace, kind, name].map(encodeURIComponent).join('/')}`;
+
+/** Of the kubectl plugin. Undefined if no command would help. */
+export function commandFor({ event, request, extension }: Fact): string | undefined {
+  const command = (verb: string, flags = ''): string =>
+    `kubectl drawbridge ${verb} ${shellWord(request.name)} -n ${shellWord(request.namespace)}${flags}`;
+  switch (event) {
+    case 'requested':
+      return command('approve');
+    case 'extension.requested':
+      return command('approve', extension ? ` --about Extension-${extension.index}` : '');
+    case 'review-owed':
+    case 'review-overdue':
+      return command('approve', ' --about Review');
+    case 'ending':
+      return command('extend', ' --by 30m');
+    case 'granted':
+    case 'emergency':
+    case 'ended':
+      return command('get');
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,49 @@
+import type { ProviderType } from '../api/notify/notification-provider.ts';
+import type { Clock } from '../kit/clock.ts';
+import { CodedError, describe } from '../kit/errors.ts';
+import { CallLimit } from '../kube/json-call.ts';
+import { createResolve, type Lookup } from './destination.ts';
+import { sendEmail } from './media/email.ts';
+import type { Medium } from './media/medium.ts';
+import { sendSlack } from './media/slack.ts';
+import { sendTeams } from './media/teams.ts';
+import { sendWebhook } from './media/webhook.ts';
+import { saidBy } from './said.ts';
+import type { Answer, Send } from './sink.ts';
+
+const media: Readonly<Record<ProviderType, Medium>> = {
+  Webhook: sendWebhook,
+  Slack: sendSlack,
+  Teams: sendTeams,
+  Email: sendEmail,
+};
+
+interface SendDeps {
+  readonly clock: Clock;
+  /** Ranges of addresses, such as `10.0.0.0/8`, that may be called although they are not public. */
+  readonly allowed: readonly string[];
+  readonly lookup?: Lookup;
+}
+
+/** Throws CodedError `InvalidRange`. */
+export function createSend({ clock, allowed, lookup }: SendDeps): Send {
+  const resolve = createResolve(allowed, lookup);
+  return async (sink, message, signal) => {
+    const limit = new CallLimit(clock, signal, sink.timeoutMs);
+    try {
+      const delivery = { sink, message, resolve, clock, signal: limit.signal };
+      const answer = await limit.race(media[sink.type](delivery));
+      return { ...answer, said: saidBy(sink, answer.said) };
+    } catch (error) {
+      signal.throwIfAborted();
+      return { ...failure(error), said: saidBy(sink, describe(limit.timedOut ? limit.signal.reason : error)) };
+    } finally {
+      limit.release();
+    }
+  };
+}
+
+const failure = (error: unknown): Omit<Answer & { delivered: false }, 'said'> => ({
+  delivered: false,
+  code: error instanceof CodedError && error.code === 'AddressNotAllowed' ? 'AddressNotAllowed' : 'Unreachable',
+});

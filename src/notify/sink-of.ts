@@ -1,0 +1,174 @@
+import { X509Certificate } from 'node:crypto';
+import { type ProviderSpec, providerSecretType } from '../api/notify/notification-provider.ts';
+import { CodedError, quote } from '../kit/errors.ts';
+import { parseGoDuration, toMilliseconds } from '../kit/go-duration.ts';
+import { own } from '../kit/json-value.ts';
+import { isMailAddress, maxRecipients, parseRecipients } from './mail-address.ts';
+import type { Sink } from './sink.ts';
+import { parseSigningKey } from './standard-webhook.ts';
+
+/** Of `v1.Secret`; the values are base64. */
+export interface ProviderSecret {
+  readonly type?: string;
+  readonly data?: unknown;
+}
+
+export interface SinkProblem {
+  readonly code: 'SecretInvalid' | 'SpecInvalid';
+  /** Quotes nothing of the Secret. */
+  readonly message: string;
+}
+
+class InvalidSink extends CodedError {
+  constructor(
+    override readonly code: SinkProblem['code'],
+    message: string,
+  ) {
+    super(code, message);
+  }
+}
+
+const invalidSpec = (message: string): never => {
+  throw new InvalidSink('SpecInvalid', message);
+};
+const invalidSecret = (message: string): never => {
+  throw new InvalidSink('SecretInvalid', message);
+};
+
+/** `secret`: what `spec.secretRef` names, if it exists. */
+export function sinkOf(spec: ProviderSpec, secret: ProviderSecret | undefined): Sink | SinkProblem {
+  try {
+    return readSink(spec, readSecret(spec, secret));
+  } catch (error) {
+    if (error instanceof InvalidSink) return { code: error.code, message: error.message };
+    throw error;
+  }
+}
+
+type Values = Partial<Record<(typeof secretKeys)[number], string>>;
+
+const secretKeys = ['address', 'token', 'username', 'password', 'signingKey', 'previousSigningKey'] as const;
+
+function readSecret({ secretRef }: ProviderSpec, secret: ProviderSecret | undefined): Values {
+  if (secretRef === undefined) return {};
+  const name = `the Secret ${secretRef.name}`;
+  if (!secret) return invalidSecret(`${name} does not exist; create it with the type ${providerSecretType}`);
+  if (secret.type !== providerSecretType) {
+    const type = quote(secret.type ?? '');
+    return invalidSecret(`${name} has the type ${type}; allowed is ${providerSecretType}; create another one`);
+  }
+  const values: Values = {};
+  for (const key of secretKeys) {
+    const encoded = own(secret.data, key);
+    if (typeof encoded !== 'string') continue;
+    // Files often end with a line break.
+    const value = Buffer.from(encoded, 'base64').toString('utf8').trim();
+    if (/^$|[\p{Cc}\uFFFD]/u.test(value) || value.length > 4096) {
+      return invalidSecret(`the key ${key} of ${name} is empty or not one line of text; correct it`);
+    }
+    values[key] = value;
+  }
+  return values;
+}
+
+function readSink(spec: ProviderSpec, values: Values): Sink {
+  const { type, channel, sender, caBundle } = spec;
+  const address = readAddress(spec, values);
+  const sink = { type, signingKeys: [], timeoutMs: readTimeout(spec), ...readTrust(caBundle) };
+  const required = (): URL => address ?? invalidSpec(`a provider of type ${type} needs an address; set spec.address`);
+  switch (type) {
+    case 'Webhook':
+      return { ...sink, address: required(), signingKeys: readSigningKeys(values) };
+    case 'Teams':
+      return { ...sink, address: required() };
+    case 'Slack': {
+      const { token } = values;
+      if (token === undefined) return { ...sink, address: required() };
+      if (!/^[\x21-\x7e]+$/.test(token)) return invalidSecret('the key token has spaces or is not ASCII; correct it');
+      if (channel === undefined) return invalidSpec('with a token, Slack needs a channel; set spec.channel');
+      return { ...sink, token, channel, ...(address ? { address } : {}) };
+    }
+    case 'Email': {
+      if (sender === undefined || !isMailAddress(sender))
+        return invalidSpec('spec.sender is not a mail address; allowed is one such as access@example.com');
+      if (channel !== undefined && !parseRecipients(channel))
+        return invalidSpec(
+          `spec.channel is not a list of mail addresses; allowed are ${maxRecipients} at most, with commas between them`,
+        );
+      const login = readLogin(values);
+      return { ...sink, address: required(), sender, ...(channel === undefined ? {} : { channel }), ...login };
+    }
+  }
+}
+
+/**
+ * Credentials go only to an address of the same Secret, or to Slack itself. Otherwise, a user who may
+ * edit providers, but not read Secrets, could let the server send a credential to an address of theirs.
+ */
+function readAddress({ type, address }: ProviderSpec, values: Values): URL | undefined {
+  if (values.address !== undefined) {
+    const parsed = parseAddress(type, values.address);
+    return typeof parsed === 'string' ? invalidSecret(`the key address of the Secret ${parsed}`) : parsed;
+  }
+  if (address === undefined) return undefined;
+  const hasCredentials = (values.token ?? values.username ?? values.password) !== undefined;
+  if (hasCredentials && (type === 'Slack' || type === 'Email')) {
+    return invalidSpec(
+      'credentials of a Secret are sent only to the address of the same Secret; move spec.address to the key address of the Secret',
+    );
+  }
+  const parsed = parseAddress(type, address);
+  return typeof parsed === 'string' ? invalidSpec(`spec.address ${parsed}`) : parsed;
+}
+
+/** Or what is wrong with it, without quoting it. */
+function parseAddress(type: ProviderSpec['type'], text: string): URL | string {
+  const isMail = type === 'Email';
+  const schemes = isMail ? ['smtp:', 'smtps:'] : ['https:'];
+  const allowed = `allowed is ${isMail ? 'smtp://HOST:PORT or smtps://HOST:PORT' : 'an https URL'}`;
+  if (!URL.canParse(text)) return `is not a URL; ${allowed}`;
+  const url = new URL(text);
+  if (!schemes.includes(url.protocol)) return `has another scheme; ${allowed}`;
+  if (url.username || url.password)
+    return `contains a user; ${allowed}; set the keys username and password of the Secret`;
+  if (url.hash || (isMail && (url.search || !['', '/'].includes(url.pathname))))
+    return `has a part too many; ${allowed}`;
+  // Only the hosts of https URLs are normalized by the parser.
+  if (!/^([a-z0-9._-]+|\[[0-9a-f:.]+\])$/i.test(url.hostname)) return `has no valid host; ${allowed}`;
+  return url;
+}
+
+function readSigningKeys({ signingKey, previousSigningKey }: Values): readonly Buffer[] {
+  if (signingKey === undefined)
+    return invalidSecret(
+      'a Webhook needs the key signingKey in a Secret, by which its receiver checks messages; set it',
+    );
+  const read = (key: string, text: string): Buffer =>
+    parseSigningKey(text) ?? invalidSecret(`the key ${key} is not whsec_ and 24 to 64 bytes in base64; correct it`);
+  const previous = previousSigningKey === undefined ? [] : [read('previousSigningKey', previousSigningKey)];
+  return [read('signingKey', signingKey), ...previous];
+}
+
+function readLogin({ username, password }: Values): Pick<Sink, 'login'> {
+  if (username === undefined && password === undefined) return {};
+  if (username === undefined || password === undefined)
+    return invalidSecret('the Secret has only one of the keys username and password; set both or none');
+  return { login: { username, password } };
+}
+
+function readTimeout({ timeout = '10s' }: ProviderSpec): number {
+  const parsed = parseGoDuration(timeout);
+  const timeoutMs = 'ns' in parsed ? toMilliseconds(parsed.ns) : 0;
+  if (timeoutMs >= 1000 && timeoutMs <= 30_000) return timeoutMs;
+  return invalidSpec(`spec.timeout is ${quote(timeout)}; allowed are Go durations from 1s to 30s`);
+}
+
+function readTrust(caBundle: string | undefined): Pick<Sink, 'caBundle'> {
+  if (caBundle === undefined) return {};
+  try {
+    new X509Certificate(caBundle);
+  } catch {
+    return invalidSpec('spec.caBundle is not a certificate; allowed are certificates in PEM');
+  }
+  return { caBundle };
+}
