@@ -48,6 +48,7 @@ export const packages: Readonly<Record<string, string>> = {
   undici: 'kube',
   'js-yaml': 'kube',
   '@aws-sdk/client-s3': 'gateway',
+  nodemailer: 'notify',
   express: 'admission',
   jsonpatch: 'access',
   re2js: 'access',

@@ -27,6 +27,8 @@ export const attackers = {
   thief:
     'has the token of the feature’s ServiceAccount. The gateway’s may enter every Pod where access opens (chart value `namespaces`), and read its logs',
   'thief of access': 'is the thief with the token of `drawbridge`',
+  'notification writer':
+    'may write NotificationProviders, NotificationSubscriptions, and Secrets in one namespace, as users with `admin` may',
   'storage user': 'may read or write the volume or bucket of recordings',
   component: 'has what a component gets; it is faulty, or an attacker controls it',
   'token thief': 'has the token of a run, or of a call to a component',
@@ -550,6 +552,54 @@ const recordings: readonly Attack[] = [
   },
 ];
 
+const notify: readonly Attack[] = [
+  {
+    attack: 'learn the reasons of requests in another namespace',
+    by: ['notification writer'],
+    stopped:
+      'A subscription tells only about requests of its own namespace. A provider takes only subscriptions of its namespace and of `spec.namespaces`.',
+    tests: ['notify/confined'],
+  },
+  {
+    attack: 'reach services of the cluster or the cloud, by an address, a redirect, or a name that resolves differently later',
+    by: ['notification writer'],
+    stopped:
+      'Only public addresses, and those that an administrator lists, are called. They are checked after the resolution, in every form of IPv4 and IPv6. The connection goes to a checked address, and redirects are refused.',
+    remains: 'Public addresses are reachable, unless `networkPolicy.notifyCIDRs` limits them.',
+    tests: ['notify/confined'],
+  },
+  {
+    attack: 'let drawbridge send the Secret of another user to an own address',
+    by: ['notification writer', 'editor'],
+    stopped:
+      'Only Secrets of one type, in the namespace of the provider, are read, and RBAC limits the namespaces. Credentials go only to the address of the same Secret. Messages mask them.',
+    tests: ['notify/confined'],
+  },
+  {
+    attack: 'hide a link, a mention, a mail header, or HTML in a reason, a name, or a vote',
+    by: ['colleague', 'voter'],
+    stopped: 'Each medium gets texts as text, without control characters, and cut.',
+    remains: 'The text itself may lie.',
+    tests: [],
+  },
+  {
+    attack: 'flood a sink or the outbox with requests, so that others are not told',
+    by: ['colleague'],
+    stopped:
+      'A provider gets at most ten messages at once, then one a second, and then digests. Each provider has its own queue, and each namespace a part of the outbox.',
+    remains: 'A digest names at most 100 requests.',
+    tests: [],
+  },
+  {
+    attack: 'use drawbridge’s permissions',
+    by: ['thief'],
+    stopped:
+      'The token of `drawbridge-notify` can read requests, templates, sessions, and both kinds, and write the status of those.',
+    remains: 'It reads all Secrets in `notify.secretNamespaces`, and can forge or delete messages that wait.',
+    tests: [],
+  },
+];
+
 const server: readonly Attack[] = [
   {
     attack: 'take drawbridge down, so that administrators cannot repair the cluster',
@@ -924,6 +974,7 @@ export const attackSections: Readonly<Record<string, { readonly intro?: string; 
       '`BestEffort` is a value of [`session.record`](../tasks/record-sessions.md) in the template; for emergency access, `Required` works like it. A view shows a session while it is open, or its recording.',
     rows: recordings,
   },
+  Notifications: { rows: notify },
   'drawbridge, its keys, and its journal': { rows: server },
   Inventory: {
     intro:

@@ -156,3 +156,33 @@ export const registrationConditionTexts: Readonly<Record<ValueOf<typeof registra
   Cyclic:
     'True, `ReadsItself`: the component reads fields that depend on its own output, through other components. That is harmless if the values become stable. Otherwise, each component runs up to five times a second, unless the condition `Livelock` of the entry slows it down: suspend the entry, and correct a component.',
 };
+
+/** By reason: the kind, and what to do. */
+export const notifyReasonTexts: Readonly<Record<string, readonly [kind: string, text: string]>> = {
+  SpecInvalid: ['provider', 'A field is wrong, or one is missing; the message names it.'],
+  SecretInvalid: [
+    'provider',
+    'The Secret does not exist, has another type than `access.drawbridge.dev/notification-provider`, or a wrong key; the message says which.',
+  ],
+  SecretUnreadable: [
+    'provider',
+    'drawbridge may not read the Secret: add the namespace to the chart value `notify.secretNamespaces`, or [bind a Role](../concepts/notifications.md#enable-it).',
+  ],
+  AddressNotAllowed: [
+    'provider',
+    'The address is not public: use another one, or add it to the chart value `notify.allowedCIDRs`.',
+  ],
+  Refused: ['provider', 'The sink answered with an error, which the message has. drawbridge tries again.'],
+  Unreachable: [
+    'provider',
+    'The sink did not answer in time: check its address, its certificate, and the NetworkPolicy. drawbridge tries again.',
+  ],
+  Gone: ['provider', 'The sink answered 410. drawbridge sends nothing until you change the provider.'],
+  Suspended: ['provider', '`spec.suspend` is true.'],
+  ProviderNotFound: ['subscription', 'There is no provider of that name: create it, or correct `providerRef`.'],
+  ProviderNotAllowed: [
+    'subscription',
+    '`spec.namespaces` of the provider does not name this namespace: ask its owner.',
+  ],
+  RequesterNeedsEmail: ['subscription', '`to: Requester` needs a provider of type Email.'],
+};

@@ -1,6 +1,7 @@
 import {
   bindReasonTexts,
   entryConditionTexts,
+  notifyReasonTexts,
   registrationConditionTexts,
   requestConditionTexts,
   summaryConditionTexts,
@@ -38,6 +39,12 @@ export const conditionsPage = (): string =>
     conditions(entryConditionTexts),
     'Of registrations:',
     conditions(registrationConditionTexts),
+    '## Conditions of notifications',
+    '`Ready` of a NotificationProvider or NotificationSubscription is False for these reasons. Messages wait for at most 24 hours.',
+    table(
+      ['Of', 'Reason', 'Meaning'],
+      Object.entries(notifyReasonTexts).map(([reason, [kind, text]]) => [kind, code(reason), text]),
+    ),
     '## Events',
     table(
       ['On', 'Reason', 'Meaning'],
