@@ -1,10 +1,21 @@
+import { Controller } from '../engine/controller.ts';
+import type { Reconciler } from '../engine/result.ts';
+import type { Source } from '../engine/source.ts';
+import { fromSubscription } from '../engine/sources/from-subscription.ts';
+import { hintSource } from '../engine/sources/hint.ts';
 import type { Runnable } from '../engine/supervisor.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Client } from '../kube/client.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
+import { DeliveryReconciler } from './delivery-reconciler.ts';
+import type { Delivery } from './facts/deliveries-of.ts';
+import { FactsReconciler } from './facts/facts-reconciler.ts';
+import { OutboxKeeper } from './outbox/outbox-keeper.ts';
+import { ProviderHealths } from './provider-healths.ts';
 import type { Send } from './sink.ts';
-import type { NotifyStores } from './stores.ts';
+import { providerStatusKey, StatusReconciler, subscriptionStatusKey } from './status-reconciler.ts';
+import { byProvider, type NotifyStores } from './stores.ts';
 
 export interface NotifyDeps {
   readonly stores: NotifyStores;
@@ -24,7 +35,106 @@ export interface NotifyDeps {
   readonly random?: () => number;
 }
 
-/** In start order, behind the Lease. Call it in every replica: each remembers what is deleted. */
-export function notifyControllers(_deps: NotifyDeps): readonly Runnable[] {
-  return [];
+/** For sinks that hang: each holds one. */
+const deliveryWorkers = 256;
+
+/**
+ * In start order, behind the Lease. Call it in every replica: each remembers what is deleted.
+ *
+ *   requests, sessions ─ facts ─> Outbox ─ delivery ─> Send
+ *                                   │         └ status: what the sinks answered
+ *                                   └ outbox: ConfigMaps
+ */
+export function notifyControllers(deps: NotifyDeps): readonly Runnable[] {
+  const { stores, clock, log, metrics, random = Math.random } = deps;
+  const { providers, subscriptions } = stores;
+  const count = countOf(metrics);
+  const deliveries = hintSource('delivery');
+  const states = hintSource('answer');
+  const healths = new ProviderHealths((key) => states.hint(providerStatusKey(key)));
+  const keeper: OutboxKeeper = new OutboxKeeper({ ...deps, random, seenMs: () => facts.seenMs });
+  const outbox = () => keeper.outbox;
+  const settled = (result: Result, list: readonly Delivery[]): void => {
+    count(result, list);
+    if (result === 'undelivered') for (const delivery of list) warnOf(log, delivery);
+    keeper.changed();
+  };
+  const facts = new FactsReconciler({
+    ...deps,
+    outbox,
+    onOffered: ({ provider }) => {
+      deliveries.hint(provider.key);
+      keeper.changed();
+    },
+    onMoot: (moot) => settled('moot', [moot]),
+  });
+  watchOutbox(metrics, clock, outbox);
+  const controller = (name: string, reconciler: Reconciler, sources: readonly Source[], workers: number) =>
+    new Controller({ name, clock, log, metrics: metrics.controller(name), reconciler, sources, workers, random });
+  const pending: Source = {
+    name: 'pending',
+    start: (emit) => {
+      healths.clear();
+      for (const { key } of outbox().providers) emit(key, 'pending');
+      return Promise.resolve();
+    },
+  };
+  const ofProvider = fromSubscription('provider', providers, ({ key }) => [
+    providerStatusKey(key),
+    ...subscriptions.byIndex(byProvider, key).map((subscription) => subscriptionStatusKey(subscription.key)),
+  ]);
+  const ofSubscription = fromSubscription('subscription', subscriptions, ({ key }) => [subscriptionStatusKey(key)]);
+  return [
+    keeper.writingLast(controller('notify-outbox', keeper, keeper.sources, 1)),
+    // Before the delivery, so that what became moot meanwhile is not told.
+    controller('notify-facts', facts, [facts.source], 16),
+    controller(
+      'notify-delivery',
+      new DeliveryReconciler({ ...deps, providers, outbox, healths, onSettled: settled }),
+      [deliveries, pending, fromSubscription('provider', providers, ({ key }) => [key])],
+      deliveryWorkers,
+    ),
+    controller('notify-status', new StatusReconciler({ ...deps, healths }), [states, ofProvider, ofSubscription], 4),
+  ];
 }
+
+type Result = 'delivered' | 'failed' | 'undelivered' | 'moot';
+
+function countOf(metrics: Metrics): (result: Result, deliveries: readonly Delivery[]) => void {
+  const notifications = metrics.counter({
+    name: 'drawbridge_notifications_total',
+    help: 'What became of messages, by the type of the provider. delivered: a sink accepted it, alone or in a digest. failed: one attempt, which is repeated. undelivered: not within a day. moot: no longer worth telling before it was delivered.',
+    labels: ['type', 'result'],
+  });
+  return (result, deliveries) => {
+    for (const { provider } of deliveries) notifications.inc({ type: provider.type, result });
+  };
+}
+
+function watchOutbox(metrics: Metrics, clock: Clock, outbox: () => OutboxKeeper['outbox']): void {
+  const help = 'In the leader, by the type of the provider.';
+  metrics.collected(
+    { name: 'drawbridge_notifications_pending', help: `Messages that wait. ${help}`, labels: ['type'] },
+    (set) => {
+      for (const [type, { count }] of outbox().waiting()) set({ type }, count);
+    },
+  );
+  metrics.collected(
+    {
+      name: 'drawbridge_notifications_oldest_pending_seconds',
+      help: `Since the oldest message that waits is about something that happened. ${help}`,
+      labels: ['type'],
+    },
+    (set) => {
+      for (const [type, { sinceMs }] of outbox().waiting()) set({ type }, Math.max(0, clock.now() - sinceMs) / 1000);
+    },
+  );
+}
+
+const warnOf = (log: Log, { provider, fact }: Delivery): void =>
+  log.warn('a notification could not be delivered within a day, and is given up', {
+    provider: provider.key,
+    event: fact.event,
+    namespace: fact.request.namespace,
+    request: fact.request.name,
+  });

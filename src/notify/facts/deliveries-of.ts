@@ -1,0 +1,79 @@
+import { createHash } from 'node:crypto';
+import type { ProviderType } from '../../api/notify/notification-provider.ts';
+import { compileSelector } from '../../kit/label-selector.ts';
+import type { Store } from '../../kube/store.ts';
+import type { Fact } from '../fact.ts';
+import { type NotifyStores, type ProviderView, providerKeyOf, type SubscriptionView } from '../stores.ts';
+import type { FoundFact } from './facts-of.ts';
+
+/** A fact for one address. It outlives the request, the subscription, and this process. */
+export interface Delivery {
+  /** The same for the same provider, address, and fact, however many subscriptions overlap. */
+  readonly id: string;
+  readonly provider: { readonly key: string; readonly uid: string; readonly type: ProviderType };
+  /** A mail address in place of the provider's channel. */
+  readonly to?: string;
+  readonly linkBase?: string;
+  readonly fact: Fact;
+  /** As `FoundFact.unsettledUntilMs`, or `fact.atMs`. */
+  readonly settledMs: number;
+}
+
+/** Why a subscription tells nothing: the reason of its condition Ready. */
+type SubscriptionProblem = 'ProviderNotFound' | 'ProviderNotAllowed' | 'RequesterNeedsEmail';
+
+export function resolve(
+  subscription: Pick<SubscriptionView, 'namespace' | 'spec'>,
+  providers: Pick<Store<ProviderView>, 'get'>,
+): { readonly provider: ProviderView } | { readonly problem: SubscriptionProblem } {
+  const { namespace, spec } = subscription;
+  const provider = providers.get(providerKeyOf(subscription));
+  if (!provider) return { problem: 'ProviderNotFound' };
+  const { namespaces = [], type } = provider.spec;
+  const isAllowed = provider.namespace === namespace || namespaces.includes(namespace) || namespaces.includes('*');
+  if (!isAllowed) return { problem: 'ProviderNotAllowed' };
+  return spec.to === 'Requester' && type !== 'Email' ? { problem: 'RequesterNeedsEmail' } : { provider };
+}
+
+interface Matching {
+  readonly providers: Pick<NotifyStores['providers'], 'get'>;
+  /** Of the namespace of the fact. */
+  readonly subscriptions: readonly SubscriptionView[];
+  readonly labels: Readonly<Record<string, string>>;
+  readonly addressOf: (username: string) => string | undefined;
+}
+
+/** Only facts since both the subscription and its provider exist. */
+export function deliveriesOf(found: FoundFact, matching: Matching): readonly Delivery[] {
+  const { unsettledUntilMs, ...fact } = found;
+  const settledMs = Math.max(fact.atMs, unsettledUntilMs ?? 0);
+  const deliveries = new Map<string, Delivery>();
+  // Always in one order, so that of two links the same is told.
+  const ordered = [...matching.subscriptions].sort((a, b) => (a.name < b.name ? -1 : 1));
+  for (const subscription of ordered) {
+    const { events, templateSelector = {}, to: whom, linkBase } = subscription.spec;
+    if (!events.includes(fact.event) || fact.atMs < subscription.createdAtMs) continue;
+    const selector = compileSelector(templateSelector);
+    if ('error' in selector || !selector.matches(matching.labels)) continue;
+    const resolved = resolve(subscription, matching.providers);
+    if ('problem' in resolved || fact.atMs < resolved.provider.createdAtMs) continue;
+    const { key, uid, spec } = resolved.provider;
+    const to = whom === 'Requester' ? matching.addressOf(fact.requester) : undefined;
+    if (whom === 'Requester' && to === undefined) continue;
+    const id = createHash('sha256')
+      .update(`${uid}/${to ?? ''}/${fact.id}`)
+      .digest('base64url')
+      .slice(0, 16);
+    const before = deliveries.get(id);
+    if (before?.linkBase !== undefined) continue;
+    deliveries.set(id, {
+      id,
+      provider: { key, uid, type: spec.type },
+      ...(to === undefined ? {} : { to }),
+      ...(linkBase === undefined ? {} : { linkBase: linkBase.replace(/\/+$/, '') }),
+      fact,
+      settledMs,
+    });
+  }
+  return [...deliveries.values()];
+}

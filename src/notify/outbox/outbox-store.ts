@@ -1,0 +1,189 @@
+// The outbox in ConfigMaps: shard 0 has what was told, the others what is pending. A pending
+// delivery stays in its shard, so that a change of one writes one.
+
+import { apiVersionOf, type KubeObject } from '../../api/object.ts';
+import { ownLabels } from '../../api/own-labels.ts';
+import { configMaps } from '../../api/resources.ts';
+import type { Clock } from '../../kit/clock.ts';
+import { describe } from '../../kit/errors.ts';
+import { isRecord, own } from '../../kit/json-value.ts';
+import { type Client, findObject } from '../../kube/client.ts';
+import { isConflict } from '../../kube/errors.ts';
+import type { Log } from '../../observe/log.ts';
+import {
+  type Outbox,
+  type OutboxState,
+  type Pending,
+  type Ref,
+  type StoredDelivery,
+  settledAfterMs,
+} from './outbox.ts';
+
+/** Of `drawbridge-notify-outbox-0` and so on. */
+export const outboxShards = 16;
+const outboxName = (shard: number): string => `drawbridge-notify-outbox-${shard}`;
+/** Of the pending deliveries of a shard, which has at most 512 KiB. */
+const maxShardBytes = 500 * 2 ** 10;
+/** Beyond, the oldest may be told twice after a restart. */
+const maxStoredTold = 12_000;
+
+interface Shard {
+  /** As read or written last. Undefined: the next write replaces whatever there is. */
+  version: string | undefined;
+  text: string;
+}
+
+export interface OutboxStoreDeps {
+  readonly client: Pick<Client, 'get' | 'apply'>;
+  readonly namespace: string;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Of one leadership. Calls must not overlap. */
+export class OutboxStore {
+  readonly #deps: OutboxStoreDeps;
+  readonly #shards: Shard[] = [];
+  /** By the id of the delivery. */
+  readonly #places = new Map<string, number>();
+
+  constructor(deps: OutboxStoreDeps) {
+    this.#deps = deps;
+  }
+
+  /** Live, so that no delivery of the leader before is missed. At the first start, nothing is told that happened before. */
+  async load(signal: AbortSignal): Promise<OutboxState & { readonly isFirst: boolean }> {
+    const nowMs = this.#deps.clock.now();
+    const texts = await Promise.all(Array.from({ length: outboxShards }, (_, shard) => this.#read(shard, signal)));
+    const head = this.#parsed(0, texts[0]);
+    const pending = texts.slice(1).flatMap((text, index) => {
+      const list = this.#parsed(index + 1, text);
+      const deliveries = Array.isArray(list) ? list.filter(isDelivery) : [];
+      for (const { id } of deliveries) this.#places.set(id, index + 1);
+      return deliveries;
+    });
+    pending.sort((a, b) => a.fact.atMs - b.fact.atMs);
+    const storedMs = own(head, 'floorMs');
+    const isFirst = texts.every((text) => text === undefined);
+    // Without its record, tell twice rather than never.
+    const floorMs = typeof storedMs === 'number' ? storedMs : isFirst ? nowMs : nowMs - settledAfterMs;
+    return { isFirst, floorMs, told: mapOf(head, 'told', isNumber), refs: mapOf(head, 'refs', isRef), pending };
+  }
+
+  /** Writes the shards that changed. Rejects as the client does; then it may have written some. */
+  async write(state: Omit<OutboxState, 'pending'> & { readonly pending: readonly Pending[] }, signal: AbortSignal) {
+    const lists = this.#place(state.pending);
+    const told = [...state.told].slice(-maxStoredTold);
+    const head = { floorMs: state.floorMs, told: Object.fromEntries(told), refs: Object.fromEntries(state.refs) };
+    // The head last: what it covers must be stored, and telling twice is better than never.
+    for (const [index, list] of lists.entries()) await this.#writeShard(index + 1, JSON.stringify(list), signal);
+    await this.#writeShard(0, JSON.stringify(head), signal);
+  }
+
+  #place(pending: readonly Pending[]): StoredDelivery[][] {
+    const lists: StoredDelivery[][] = Array.from({ length: outboxShards - 1 }, () => []);
+    const sizes = lists.map(() => 0);
+    const put = (one: Pending, shard: number): void => {
+      const { bytes, offeredMs: _, isUnanswered: __, isStored: ___, ...stored } = one;
+      lists[shard - 1]?.push(stored);
+      sizes[shard - 1] = (sizes[shard - 1] ?? 0) + bytes;
+      this.#places.set(one.id, shard);
+    };
+    const ids = new Set(pending.map(({ id }) => id));
+    for (const id of this.#places.keys()) if (!ids.has(id)) this.#places.delete(id);
+    const isNew = pending.filter((one) => {
+      const shard = this.#places.get(one.id);
+      if (shard !== undefined) put(one, shard);
+      return shard === undefined;
+    });
+    for (const one of isNew) {
+      const shard = sizes.findIndex((size) => size + one.bytes <= maxShardBytes);
+      put(one, shard + 1);
+    }
+    return lists;
+  }
+
+  async #read(shard: number, signal: AbortSignal): Promise<string | undefined> {
+    const name = { namespace: this.#deps.namespace, name: outboxName(shard) };
+    const object = await findObject(this.#deps.client, configMaps, name, { signal });
+    const text = own(own(object, 'data'), 'state');
+    const read = typeof text === 'string' ? text : undefined;
+    this.#shards[shard] = { version: object?.metadata.resourceVersion, text: read ?? '' };
+    return object && (read ?? '');
+  }
+
+  async #writeShard(shard: number, text: string, signal: AbortSignal): Promise<void> {
+    const { version, text: before } = this.#shards[shard] ?? { version: undefined, text: '' };
+    if (text === before || (before === '' && text === '[]')) return;
+    const { client, namespace, log } = this.#deps;
+    const name = outboxName(shard);
+    const resourceVersion = version === undefined ? {} : { resourceVersion: version };
+    const object = {
+      apiVersion: apiVersionOf(configMaps),
+      kind: configMaps.kind,
+      metadata: { namespace, name, labels: { ...ownLabels }, ...resourceVersion },
+      data: { state: text },
+    };
+    try {
+      const written: KubeObject = await client.apply(configMaps, object, {
+        signal,
+        fieldManager: 'drawbridge',
+        force: true,
+      });
+      this.#shards[shard] = { version: written.metadata.resourceVersion, text };
+    } catch (error) {
+      // Of unknown content now. This process leads, so the next attempt replaces it.
+      this.#shards[shard] = { version: undefined, text: ' ' };
+      if (isConflict(error))
+        log.warn('another process changed a part of the outbox; this replica replaces it', { name });
+      throw error;
+    }
+  }
+
+  #parsed(shard: number, text: string | undefined): unknown {
+    if (text === undefined || text === '') return undefined;
+    try {
+      return JSON.parse(text);
+    } catch (error) {
+      this.#deps.log.error(
+        'a part of the outbox cannot be read, and is replaced; what it had may be told twice or never',
+        {
+          name: outboxName(shard),
+          error: describe(error),
+        },
+      );
+      return undefined;
+    }
+  }
+}
+
+/** When to write: what waits is stored soon, what was told when a minute has passed. Epoch ms. */
+export function nextWriteMs(outbox: Outbox, lastWriteMs: number): number | undefined {
+  const newest = outbox.pending.filter(({ isStored }) => !isStored).map(({ offeredMs }) => offeredMs);
+  const times = [
+    ...(newest.length > 0 ? [Math.max(Math.min(...newest) + storeAfterMs, lastWriteMs + storeAfterMs / 2)] : []),
+    ...(outbox.hasNews ? [lastWriteMs + newsEveryMs] : []),
+  ];
+  return times.length > 0 ? Math.min(...times) : undefined;
+}
+
+const storeAfterMs = 2_000;
+const newsEveryMs = 60_000;
+
+const isNumber = (value: unknown): value is number => typeof value === 'number';
+const isRef = (value: unknown): value is Ref =>
+  typeof own(value, 'ref') === 'string' && typeof own(value, 'atMs') === 'number';
+
+/** Enough that nothing fails: only the server writes it. */
+const isDelivery = (value: unknown): value is StoredDelivery =>
+  typeof own(value, 'id') === 'string' &&
+  typeof own(own(value, 'provider'), 'uid') === 'string' &&
+  typeof own(own(value, 'provider'), 'key') === 'string' &&
+  typeof own(own(own(value, 'fact'), 'request'), 'uid') === 'string' &&
+  ['dueMs', 'attempts', 'settledMs'].every((field) => isNumber(own(value, field))) &&
+  isNumber(own(own(value, 'fact'), 'atMs'));
+
+function mapOf<T>(head: unknown, field: string, is: (value: unknown) => value is T): Map<string, T> {
+  const map = own(head, field);
+  return new Map(Object.entries(isRecord(map) ? map : {}).filter((entry): entry is [string, T] => is(entry[1])));
+}

@@ -1,0 +1,319 @@
+// What is still to be delivered, and what was. In memory, and without effects; `outbox-store.ts`
+// keeps it over restarts.
+//
+//   offer ─> pending ─ next ─> sent ─ settle ─> told
+//               ^                └─ refused: due again later
+//               └─ moot, or a day old: dropped, and counted by the caller
+
+import type { ProviderType } from '../../api/notify/notification-provider.ts';
+import { jittered } from '../../kit/backoff.ts';
+import { RecentMap } from '../../kit/recent-map.ts';
+import type { Delivery } from '../facts/deliveries-of.ts';
+import { tellableMs } from '../facts/facts-of.ts';
+import type { Answer } from '../sink.ts';
+
+/** A fact is matched with subscriptions for this long; then it counts as told. */
+export const settledAfterMs = 15 * 60_000;
+
+// All times are epoch ms.
+
+export interface Pending extends Delivery {
+  readonly offeredMs: number;
+  /** Of its JSON. */
+  readonly bytes: number;
+  attempts: number;
+  dueMs: number;
+  /** The last attempt got no answer, so the next answer to another message makes it due. */
+  isUnanswered: boolean;
+  /** A ConfigMap has it. */
+  isStored: boolean;
+}
+
+/** As it is stored. */
+export type StoredDelivery = Delivery & Pick<Pending, 'attempts' | 'dueMs'>;
+
+export interface Ref {
+  readonly ref: string;
+  readonly atMs: number;
+}
+
+/** What a restart keeps. */
+export interface OutboxState {
+  /** What happened before it is told, or pending. */
+  readonly floorMs: number;
+  /** By the id of the delivery: when it is before `floorMs`, and need not be kept. */
+  readonly told: ReadonlyMap<string, number>;
+  readonly refs: ReadonlyMap<string, Ref>;
+  readonly pending: readonly StoredDelivery[];
+}
+
+/** What to do for a provider: send these in one message, or wait. Nothing: until the next offer. */
+export type Next = { readonly send: readonly Pending[] } | { readonly atMs: number } | undefined;
+
+interface Line {
+  readonly provider: Delivery['provider'];
+  /** Oldest first. */
+  readonly pending: Map<string, Pending>;
+  /** Whose turn was last. */
+  lastNamespace: string;
+  tokens: number;
+  filledAtMs: number;
+  /** As the sink asked. */
+  heldUntilMs: number;
+}
+
+const retryMs = [5_000, 30_000, 120_000, 600_000, 3_600_000] as const;
+const lastRetryMs = 3_600_000;
+const burst = 10;
+const tokenMs = 1_000;
+/** With more due at once, they are one message. */
+const maxSingles = 5;
+const maxDigest = 100;
+const maxPending = 2_000;
+const maxTold = 100_000;
+const maxRefs = 2_000;
+
+/**
+ * Bytes in all, and of the providers of one namespace. So that one namespace cannot fill the
+ * outbox, the last part is for those that have little in it. All fit into the ConfigMaps.
+ */
+const budgets = [
+  { total: 5 * 2 ** 20, share: 2.5 * 2 ** 20 },
+  { total: 6.5 * 2 ** 20, share: 128 * 2 ** 10 },
+] as const;
+
+export class Outbox {
+  readonly #random: () => number;
+  /** By the uid of the provider. */
+  readonly #lines = new Map<string, Line>();
+  /** By the uid of the request. */
+  readonly #byRequest = new Map<string, Set<Pending>>();
+  readonly #bytes = new Map<string, number>();
+  #totalBytes = 0;
+  readonly #told: RecentMap<string, number>;
+  readonly #refs: RecentMap<string, Ref>;
+  readonly floorMs: number;
+  /** Something was told since the last write. */
+  hasNews = false;
+
+  constructor(state: OutboxState, nowMs: number, random: () => number) {
+    this.#random = random;
+    this.floorMs = state.floorMs;
+    this.#told = new RecentMap(maxTold);
+    this.#refs = new RecentMap(maxRefs);
+    for (const [id, untilMs] of state.told) this.#told.set(id, untilMs);
+    for (const [key, ref] of state.refs) this.#refs.set(key, ref);
+    for (const stored of state.pending) if (!this.knows(stored)) this.#add({ ...stored, isStored: true }, nowMs);
+  }
+
+  /** Pending or told. */
+  knows({ id, provider }: Pick<Delivery, 'id' | 'provider'>): boolean {
+    return this.#told.has(id) || this.#lines.get(provider.uid)?.pending.has(id) === true;
+  }
+
+  /** False if there is no room: offer it again later. */
+  offer(delivery: Delivery, nowMs: number): boolean {
+    if ((this.#lines.get(delivery.provider.uid)?.pending.size ?? 0) >= maxPending) return false;
+    const bytes = sizeOf(delivery);
+    const share = (this.#bytes.get(shareOf(delivery)) ?? 0) + bytes;
+    if (!budgets.some((budget) => this.#totalBytes + bytes <= budget.total && share <= budget.share)) return false;
+    this.#add({ ...delivery, attempts: 0, dueMs: nowMs, isStored: false }, nowMs, bytes);
+    return true;
+  }
+
+  /** Drops what is no longer worth telling of the request, and returns it. */
+  keepOnly(requestUid: string, factIds: ReadonlySet<string>): Pending[] {
+    const moot = [...(this.#byRequest.get(requestUid) ?? [])].filter(
+      ({ fact }) => !fact.session && !factIds.has(fact.id),
+    );
+    for (const pending of moot) this.#remove(pending);
+    return moot;
+  }
+
+  /** What could not be delivered within a day. */
+  expire(providerUid: string, nowMs: number): Pending[] {
+    const expired = this.pendingOf(providerUid).filter(({ fact }) => nowMs - fact.atMs >= tellableMs);
+    for (const pending of expired) this.#remove(pending);
+    return expired;
+  }
+
+  /** When the oldest of the provider will have waited for a day. */
+  nextExpiryMs(providerUid: string): number | undefined {
+    const pending = this.pendingOf(providerUid);
+    return pending.length > 0 ? Math.min(...pending.map(({ fact }) => fact.atMs)) + tellableMs : undefined;
+  }
+
+  /** Of a provider that does not exist any more. */
+  dropProvider(providerUid: string): Pending[] {
+    const dropped = this.pendingOf(providerUid);
+    for (const pending of dropped) this.#remove(pending);
+    this.#lines.delete(providerUid);
+    return dropped;
+  }
+
+  next(providerUid: string, nowMs: number): Next {
+    const line = this.#lines.get(providerUid);
+    if (!line) return undefined;
+    const startMs = Math.max(nowMs, line.heldUntilMs, readyMs(line, nowMs));
+    if (startMs > nowMs) return { atMs: startMs };
+    const due = [...line.pending.values()].filter(({ dueMs }) => dueMs <= nowMs);
+    const [first] = due;
+    if (!first) return { atMs: Math.min(...[...line.pending.values()].map(({ dueMs }) => dueMs)) };
+    const emergency = due.find(isEmergency);
+    const namespace = emergency ? namespaceOf(emergency) : nextNamespace(due, line.lastNamespace);
+    const turn = due.filter((pending) => namespaceOf(pending) === namespace && (!emergency || isEmergency(pending)));
+    return { send: messageOf(turn) };
+  }
+
+  /** When the provider gets a message, before its answer. */
+  took(providerUid: string, nowMs: number, namespace: string): void {
+    const line = this.#lines.get(providerUid);
+    if (!line) return;
+    line.lastNamespace = namespace;
+    line.tokens = tokensOf(line, nowMs) - 1;
+    line.filledAtMs = nowMs;
+  }
+
+  settle(sent: readonly Pending[], answer: Answer, nowMs: number): void {
+    const line = this.#lines.get(sent[0]?.provider.uid ?? '');
+    if (answer.delivered) {
+      for (const { id, settledMs } of sent) this.#told.set(id, Math.max(nowMs, settledMs));
+      this.hasNews = true;
+    }
+    const isAnswered = answer.delivered || answer.code === 'Refused';
+    for (const pending of isAnswered ? (line?.pending.values() ?? []) : []) {
+      if (!pending.isUnanswered) continue;
+      pending.isUnanswered = false;
+      pending.dueMs = Math.min(pending.dueMs, nowMs);
+    }
+    if (answer.delivered) {
+      for (const pending of sent) this.#remove(pending);
+      this.#keepRef(sent, answer.ref, nowMs);
+      return;
+    }
+    const askedMs = Math.min(answer.retryAfterMs ?? 0, lastRetryMs);
+    for (const pending of sent) {
+      const delayMs = jittered(retryMs[pending.attempts] ?? lastRetryMs, 0.2, this.#random);
+      pending.attempts += 1;
+      pending.dueMs = nowMs + Math.max(delayMs, askedMs);
+      pending.isUnanswered = answer.code === 'Unreachable';
+    }
+    if (line) line.heldUntilMs = Math.max(line.heldUntilMs, nowMs + askedMs);
+  }
+
+  /** Sends nothing until then, and counts no attempt. */
+  hold(providerUid: string, untilMs: number): void {
+    const line = this.#lines.get(providerUid);
+    if (line) line.heldUntilMs = Math.max(line.heldUntilMs, untilMs);
+  }
+
+  /** The provider changed: what was asked of the earlier one does not matter. */
+  release(providerUid: string, nowMs: number): void {
+    const line = this.#lines.get(providerUid);
+    if (!line) return;
+    line.heldUntilMs = 0;
+    for (const pending of line.pending.values()) pending.dueMs = Math.min(pending.dueMs, nowMs);
+  }
+
+  /** As a message repeats it. */
+  refOf(pending: Pending): string | undefined {
+    return this.#refs.get(refKey(pending))?.ref;
+  }
+
+  pendingOf(providerUid: string): Pending[] {
+    return [...(this.#lines.get(providerUid)?.pending.values() ?? [])];
+  }
+
+  get pending(): Pending[] {
+    return [...this.#lines.values()].flatMap(({ pending }) => [...pending.values()]);
+  }
+
+  get providers(): Delivery['provider'][] {
+    return [...this.#lines.values()].map(({ provider }) => provider);
+  }
+
+  /** By the type of the provider: how many, and since when the oldest waits. */
+  waiting(): Map<ProviderType, { count: number; sinceMs: number }> {
+    const byType = new Map<ProviderType, { count: number; sinceMs: number }>();
+    for (const { provider, fact } of this.pending) {
+      const { count, sinceMs } = byType.get(provider.type) ?? { count: 0, sinceMs: fact.atMs };
+      byType.set(provider.type, { count: count + 1, sinceMs: Math.min(sinceMs, fact.atMs) });
+    }
+    return byType;
+  }
+
+  /** `seenMs`: until then, every fact was offered. Forgets what `floorMs` covers. */
+  stateAt(seenMs: number): OutboxState & { readonly pending: readonly Pending[] } {
+    const floorMs = Math.max(this.floorMs, seenMs - settledAfterMs);
+    for (const [id, untilMs] of this.#told) if (untilMs <= floorMs) this.#told.delete(id);
+    for (const [key, { atMs }] of this.#refs) if (atMs <= seenMs - tellableMs) this.#refs.delete(key);
+    return { floorMs, told: this.#told, refs: this.#refs, pending: this.pending };
+  }
+
+  #add(stored: StoredDelivery & { isStored: boolean }, nowMs: number, bytes = sizeOf(stored)): void {
+    const pending: Pending = { ...stored, bytes, offeredMs: nowMs, isUnanswered: false };
+    const { provider, fact } = pending;
+    const line = this.#lines.get(provider.uid) ?? {
+      provider,
+      pending: new Map(),
+      lastNamespace: '',
+      tokens: burst,
+      filledAtMs: nowMs,
+      heldUntilMs: 0,
+    };
+    this.#lines.set(provider.uid, line);
+    line.pending.set(pending.id, pending);
+    const ofRequest = this.#byRequest.get(fact.request.uid) ?? new Set();
+    this.#byRequest.set(fact.request.uid, ofRequest.add(pending));
+    this.#count(pending, bytes);
+  }
+
+  #remove(pending: Pending): void {
+    const { id, provider, fact, bytes } = pending;
+    const line = this.#lines.get(provider.uid);
+    if (!line?.pending.delete(id)) return;
+    const ofRequest = this.#byRequest.get(fact.request.uid);
+    ofRequest?.delete(pending);
+    if (ofRequest?.size === 0) this.#byRequest.delete(fact.request.uid);
+    this.#count(pending, -bytes);
+  }
+
+  #count(pending: Pending, bytes: number): void {
+    this.#totalBytes += bytes;
+    const share = (this.#bytes.get(shareOf(pending)) ?? 0) + bytes;
+    if (share > 0) this.#bytes.set(shareOf(pending), share);
+    else this.#bytes.delete(shareOf(pending));
+  }
+
+  #keepRef(sent: readonly Pending[], ref: string | undefined, nowMs: number): void {
+    const [only] = sent;
+    if (ref === undefined || !only || sent.length > 1 || only.fact.request.uid === '') return;
+    this.#refs.set(refKey(only), { ref, atMs: nowMs });
+  }
+}
+
+const sizeOf = (delivery: Delivery): number => Buffer.byteLength(JSON.stringify(delivery)) + 64;
+/** By the namespace of the provider. */
+const shareOf = ({ provider }: Delivery): string => provider.key.split('/')[0] ?? '';
+const refKey = ({ provider, fact, to = '' }: Delivery): string => `${provider.uid}/${fact.request.uid}/${to}`;
+const isEmergency = ({ fact }: Delivery): boolean => fact.event === 'emergency';
+const namespaceOf = ({ fact }: Delivery): string => fact.request.namespace;
+
+const tokensOf = ({ tokens, filledAtMs }: Line, nowMs: number): number =>
+  Math.min(burst, tokens + Math.max(0, nowMs - filledAtMs) / tokenMs);
+
+/** When the line has a token. */
+const readyMs = (line: Line, nowMs: number): number =>
+  nowMs + Math.ceil(Math.max(0, 1 - tokensOf(line, nowMs)) * tokenMs);
+
+/** Round robin, in the order of names. */
+function nextNamespace(due: readonly Pending[], last: string): string {
+  const names = [...new Set(due.map(namespaceOf))].sort();
+  return names.find((name) => name > last) ?? names[0] ?? '';
+}
+
+/** Of one namespace, oldest first: the first alone, or with all others for its address. */
+function messageOf(turn: readonly Pending[]): readonly Pending[] {
+  const together = turn.filter(({ to }) => to === turn[0]?.to);
+  return together.length > maxSingles ? together.slice(0, maxDigest) : together.slice(0, 1);
+}
