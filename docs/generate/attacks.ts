@@ -561,7 +561,8 @@ const notify: readonly Attack[] = [
     tests: ['notify/confined'],
   },
   {
-    attack: 'reach services of the cluster or the cloud, by an address, a redirect, or a name that resolves differently later',
+    attack:
+      'reach services of the cluster or the cloud, by an address, a redirect, or a name that resolves differently later',
     by: ['notification writer'],
     stopped:
       'Only public addresses, and those that an administrator lists, are called. They are checked after the resolution, in every form of IPv4 and IPv6. The connection goes to a checked address, and redirects are refused.',

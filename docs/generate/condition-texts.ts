@@ -159,6 +159,10 @@ export const registrationConditionTexts: Readonly<Record<ValueOf<typeof registra
 
 /** By reason: the kind, and what to do. */
 export const notifyReasonTexts: Readonly<Record<string, readonly [kind: string, text: string]>> = {
+  Unproven: [
+    'provider',
+    'Nothing was sent yet, so the status is Unknown: `drawbridge notify test` sends a test message.',
+  ],
   SpecInvalid: ['provider', 'A field is wrong, or one is missing; the message names it.'],
   SecretInvalid: [
     'provider',
@@ -184,5 +188,6 @@ export const notifyReasonTexts: Readonly<Record<string, readonly [kind: string, 
     'subscription',
     '`spec.namespaces` of the provider does not name this namespace: ask its owner.',
   ],
+  SelectorInvalid: ['subscription', '`spec.templateSelector` is malformed; the message says how.'],
   RequesterNeedsEmail: ['subscription', '`to: Requester` needs a provider of type Email.'],
 };

@@ -71,8 +71,16 @@ const installations: Readonly<Record<string, object>> = {
     networkPolicy: { providerPorts: [8443] },
   },
   'the inventory alone': inventoryAlone,
+  notify: {
+    features: { notify: true },
+    notify: {
+      secretNamespaces: ['payments'],
+      allowedCIDRs: ['10.20.0.0/16', 'fd00:20::/32'],
+      addresses: { alice: 'alice@example.org' },
+    },
+  },
   'all features': {
-    features: { ...gateway, binding: true, inventory: true },
+    features: { ...gateway, binding: true, inventory: true, notify: true },
     binding,
     inventory: { ...inventory, apiUrl: 'https://api.example.org', callbackUrl: 'https://callbacks.example.org:8443' },
     networkPolicy: { componentPorts: [8443] },

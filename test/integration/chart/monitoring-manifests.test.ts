@@ -6,7 +6,7 @@ import { itRejects, named, type Refused, sharedHelm } from '../../support/chart-
 import { installPrometheusOperatorCrds } from '../../support/module-crds.ts';
 import { sharedPlane, testNamespace } from '../../support/plane.ts';
 
-const features = { access: true, binding: true, inventory: true, gateway: true };
+const features = { access: true, binding: true, inventory: true, gateway: true, notify: true };
 const labels = { release: 'kube-prometheus-stack' };
 const runbookUrl = 'https://example.org/alerts';
 const everything = {
