@@ -15,30 +15,14 @@ export type Lookup = (host: string, options: { readonly all: true }) => Promise<
 export type Resolve = (host: string) => Promise<readonly ResolvedAddress[]>;
 
 /** Of the registries of special addresses (RFC 6890), and the metadata service of Azure. */
-const specialIpv4 = [
-  '0.0.0.0/8',
-  '10.0.0.0/8',
-  '100.64.0.0/10',
-  '127.0.0.0/8',
-  '168.63.129.16/32',
-  '169.254.0.0/16',
-  '172.16.0.0/12',
-  '192.0.0.0/24',
-  '192.0.2.0/24',
-  '192.31.196.0/24',
-  '192.52.193.0/24',
-  '192.88.99.0/24',
-  '192.168.0.0/16',
-  '192.175.48.0/24',
-  '198.18.0.0/15',
-  '198.51.100.0/24',
-  '203.0.113.0/24',
-  '224.0.0.0/3',
-];
+const specialIpv4 =
+  '0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 168.63.129.16/32 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 ' +
+  '192.0.2.0/24 192.31.196.0/24 192.52.193.0/24 192.88.99.0/24 192.168.0.0/16 192.175.48.0/24 198.18.0.0/15 ' +
+  '198.51.100.0/24 203.0.113.0/24 224.0.0.0/3';
 /** All others embed IPv4 addresses, are local, or are reserved. */
-const globalIpv6 = ['2000::/3'];
+const globalIpv6 = '2000::/3';
 /** Within it: protocols (such as Teredo), documentation, 6to4, AS112. */
-const specialIpv6 = ['2001::/23', '2001:db8::/32', '2002::/16', '2620:4f:8000::/48', '3fff::/20'];
+const specialIpv6 = '2001::/23 2001:db8::/32 2002::/16 2620:4f:8000::/48 3fff::/20';
 
 /** BlockList would match IPv4 addresses with ranges of IPv6, such as `::/0`, so each has its own. */
 class Ranges {
@@ -66,8 +50,8 @@ class Ranges {
   }
 }
 
-const special = new Ranges([...specialIpv4, ...specialIpv6]);
-const global = new Ranges(['0.0.0.0/0', ...globalIpv6]);
+const special = new Ranges(`${specialIpv4} ${specialIpv6}`.split(' '));
+const global = new Ranges(['0.0.0.0/0', globalIpv6]);
 
 /**
  * Without it, an owner of a namespace could probe the network of the cluster through the server.

@@ -32,14 +32,16 @@ export const sendEmail: Medium = async ({ sink, message, resolve, clock, signal 
     ...(login ? { auth: { user: login.username, pass: login.password } } : {}),
   });
   try {
-    const { response } = await transport.sendMail({
+    const { response, rejected } = await transport.sendMail({
       from: { name: '', address: sender },
       to: recipients.map((recipient) => ({ name: '', address: recipient })),
       date: formatMailDate(clock.now()),
       ...mailOf(message),
       signal,
     });
-    return { delivered: true, said: response };
+    // A repetition would reach the others again.
+    const missed = rejected.length > 0 ? `; refused for ${rejected.join(', ')}` : '';
+    return { delivered: true, said: `${response}${missed}` };
   } catch (error) {
     return refusal(error);
   } finally {
@@ -57,12 +59,12 @@ function refusal(error: unknown): Answer {
 export function mailOf(message: Message) {
   const text = textOf(message);
   const domain = `drawbridge.${message.source.replace(/[^A-Za-z0-9.-]+/g, '-')}`;
-  const [request] =
-    message.facts.length === 1 ? message.facts.map((fact) => `<request.${fact.request.uid}@${domain}>`) : [];
+  const [fact, ...others] = message.facts;
+  const thread = fact && others.length === 0 ? `<request.${fact.request.uid}@${domain}>` : undefined;
   return {
     subject: `[drawbridge] ${text.title}`,
     messageId: `<${message.id}@${domain}>`,
-    ...(request === undefined ? {} : { references: request, inReplyTo: request }),
+    ...(thread === undefined ? {} : { references: thread, inReplyTo: thread }),
     headers: { 'Auto-Submitted': 'auto-generated' },
     text: plainText(text),
     html: html(text),

@@ -13,7 +13,7 @@ const maxFieldValue = 80;
 const api = new URL('https://slack.com/api');
 /** The API repeats the message in its answer. */
 const maxApiAnswerBytes = 128 * 1024;
-/** Slack's own limit is a message a second in a channel. */
+/** If Slack names no time; it allows about a message a second in a channel. */
 const rateLimitMs = 30_000;
 
 /** To an incoming webhook, or with a token to a channel, where it edits an earlier message. */
@@ -27,7 +27,7 @@ export const sendSlack: Medium = async (delivery) => {
   const [, channel, ts] = /^([^/]+)\/([^/]+)$/.exec(message.earlier ?? '') ?? [];
   if (channel !== undefined && ts !== undefined) {
     const updated = await callApi(delivery, 'chat.update', { ...text, channel, ts });
-    if (!('error' in updated && lostMessage.has(updated.error))) return updated.answer;
+    if (!lostMessage.has(updated.error)) return updated.answer;
   }
   return (await callApi(delivery, 'chat.postMessage', { ...text, channel: sink.channel })).answer;
 };
@@ -35,20 +35,21 @@ export const sendSlack: Medium = async (delivery) => {
 /** It was deleted, or is too old. */
 const lostMessage = new Set(['message_not_found', 'cant_update_message', 'edit_window_closed']);
 
-async function callApi(
-  delivery: Delivery,
-  method: string,
-  content: object,
-): Promise<{ answer: Answer; error: string }> {
+/** `error`: the code of Slack, or empty. */
+interface ApiAnswer {
+  readonly answer: Answer;
+  readonly error: string;
+}
+
+async function callApi(delivery: Delivery, method: string, content: object): Promise<ApiAnswer> {
   const { token = '', address = api } = delivery.sink;
   const url = new URL(`${address.href.replace(/\/+$/, '')}/${method}`);
   const headers = { 'content-type': 'application/json; charset=utf-8', authorization: `Bearer ${token}` };
   const http = await post(delivery, { url, headers, body: JSON.stringify(content), maxAnswerBytes: maxApiAnswerBytes });
-  if (http.status !== 200) return { answer: answerOf(http), error: '' };
-  return readApiAnswer(http);
+  return http.status === 200 ? readApiAnswer(http) : { answer: answerOf(http), error: '' };
 }
 
-function readApiAnswer({ body, retryAfterMs }: HttpsAnswer): { answer: Answer; error: string } {
+function readApiAnswer({ body, retryAfterMs }: HttpsAnswer): ApiAnswer {
   const json = parsed(body);
   const [channel, ts, error] = [own(json, 'channel'), own(json, 'ts'), own(json, 'error')];
   if (own(json, 'ok') === true) {

@@ -145,10 +145,10 @@ describe('mail', () => {
     assert.deepEqual(mails, []);
   });
 
-  const temporary = (code: number): Error => Object.assign(new Error('try later'), { responseCode: code });
+  const refusedWith = (code: number): Error => Object.assign(new Error('try later'), { responseCode: code });
   const refusals = {
-    'a temporary refusal': [{ onRcptTo: (_, __, done) => done(temporary(451)) }, {}, /^451 try later/],
-    'a refusal of the sender': [{ onMailFrom: (_, __, done) => done(temporary(550)) }, {}, /^550 try later/],
+    'a temporary refusal': [{ onRcptTo: (_, __, done) => done(refusedWith(451)) }, {}, /^451 try later/],
+    'a refusal of the sender': [{ onMailFrom: (_, __, done) => done(refusedWith(550)) }, {}, /^550 try later/],
     'a refusal of the login': [{}, { login: { username: 'mailer', password: 'wrong-pass' } }, /^535 /],
   } satisfies Record<string, [SMTPServerOptions, Partial<Sink>, RegExp]>;
   for (const [what, [options, rest, said]] of Object.entries(refusals))
@@ -157,6 +157,14 @@ describe('mail', () => {
       assert.equal(!answer.delivered && answer.code, 'Refused', answer.said);
       assert.match(answer.said, said);
     });
+
+  it('is delivered if a server refuses one of the recipients, and says which', async () => {
+    const port = await serve({
+      onRcptTo: ({ address }, _, done) => done(address.startsWith('ops') ? refusedWith(550) : undefined),
+    });
+    const answer = await sendTo(port);
+    assert.deepEqual(answer, { delivered: true, said: '250 queued as 1; refused for ops@example.com' });
+  });
 
   it('shows no password that a server echoes', async () => {
     const login = { username: 'mailer', password: 'other-pass' };
