@@ -179,6 +179,34 @@ export const alerts: Readonly<Record<string, Readonly<Record<string, Alert>>>> =
         'Read the state and the log of its Pods. If they run, check the scrape. Messages of the last 24 hours are sent once a replica runs.',
       cases: { 'up{job="drawbridge-notify-metrics"}': { fires: since(24, 0, 1), quiet: since(27, 0, 1) } },
     },
+    DrawbridgeNotificationsUndelivered: {
+      expression: grew('drawbridge_notifications_total{result="undelivered"}'),
+      severity: 'warning',
+      summary: 'drawbridge gave a message up: the sink did not take it within a day',
+      remedy:
+        'The log of `drawbridge-notify` names the provider. Read its condition `Ready`, and [what to do](conditions.md#conditions-of-notifications).',
+      cases: {
+        'drawbridge_notifications_total{type="Slack",result="undelivered"}': {
+          fires: since(28, 1),
+          quiet: since(20, 1),
+        },
+        'drawbridge_notifications_total{type="Slack",result="delivered"}': { fires: always(0), quiet: since(28, 1) },
+      },
+    },
+    DrawbridgeNotificationsWaiting: {
+      expression: 'max by (type) (drawbridge_notifications_oldest_pending_seconds) > 900',
+      for: '5m',
+      severity: 'warning',
+      summary: 'A message has waited for its sink for 15 minutes',
+      remedy:
+        'List the providers that are not ready with `kubectl get anp -A`, and see [what to do](conditions.md#conditions-of-notifications). Messages for a suspended provider wait, too.',
+      cases: {
+        'drawbridge_notifications_oldest_pending_seconds{type="Teams"}': {
+          fires: since(24, 901),
+          quiet: since(27, 901),
+        },
+      },
+    },
   },
   binding: {
     DrawbridgeBindingDown: {

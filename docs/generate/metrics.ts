@@ -12,6 +12,7 @@ import { recordingMetrics } from '../../src/gateway/recording/metrics.ts';
 import { registerInventoryGauges } from '../../src/inventory/manager/gauges.ts';
 import { inventoryMetrics } from '../../src/inventory/manager/metrics.ts';
 import { unhealthyWatchesMetric } from '../../src/inventory/remote/hub.ts';
+import { countOf, watchOutbox } from '../../src/notify/controllers.ts';
 import { loopMetrics, type MetricOptions, type Metrics } from '../../src/observe/metrics.ts';
 import {
   certificateExpiryMetric,
@@ -53,6 +54,10 @@ const sections: Readonly<Record<string, (metrics: Metrics) => void>> = {
     writeAuthorizationMetrics(metrics);
   },
   Gateway: recordingMetrics,
+  Notify: (metrics) => {
+    countOf(metrics);
+    watchOutbox(metrics, unused, unused);
+  },
   Controllers: loopMetrics,
 };
 

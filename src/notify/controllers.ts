@@ -100,7 +100,7 @@ export function notifyControllers(deps: NotifyDeps): readonly Runnable[] {
 
 type Result = 'delivered' | 'failed' | 'undelivered' | 'moot';
 
-function countOf(metrics: Metrics): (result: Result, deliveries: readonly Delivery[]) => void {
+export function countOf(metrics: Metrics): (result: Result, deliveries: readonly Delivery[]) => void {
   const notifications = metrics.counter({
     name: 'drawbridge_notifications_total',
     help: 'What became of messages, by the type of the provider. delivered: a sink accepted it, alone or in a digest. failed: one attempt, which is repeated. undelivered: not within a day. moot: no longer worth telling before it was delivered.',
@@ -111,7 +111,7 @@ function countOf(metrics: Metrics): (result: Result, deliveries: readonly Delive
   };
 }
 
-function watchOutbox(metrics: Metrics, clock: Clock, outbox: () => OutboxKeeper['outbox']): void {
+export function watchOutbox(metrics: Metrics, clock: Clock, outbox: () => OutboxKeeper['outbox']): void {
   const help = 'In the leader, by the type of the provider.';
   metrics.collected(
     { name: 'drawbridge_notifications_pending', help: `Messages that wait. ${help}`, labels: ['type'] },
