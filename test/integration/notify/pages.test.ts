@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { stringify } from 'yaml';
+import { parseAllDocuments } from 'yaml';
 import { issue } from '../../../sandbox/pki.ts';
 import { freePorts } from '../../../sandbox/ports.ts';
 import { providerSecretType } from '../../../src/api/notify/notification-provider.ts';
 import { NotifyStage } from '../../support/notify-stage.ts';
-import { runAsReader, scriptOf, valuesOf } from '../../support/page-commands.ts';
+import { runAsReader, scriptOf } from '../../support/page-commands.ts';
 import { shown } from '../../support/shown-output.ts';
 
 const root = join(import.meta.dirname, '../../..');
@@ -73,11 +73,12 @@ describe('the commands of the pages about notifications', () => {
     });
     const lines = createInterface({ input: receiver.stdout ?? assert.fail() })[Symbol.asyncIterator]();
     assert.match((await lines.next()).value, /^listening/);
-    const { metadata, spec, ...provider } = valuesOf('docs/tasks/notify-webhook.md', 'type: Webhook');
-    const caBundle = plane.authority.certificate;
-    const here = { ...spec, address: `https://localhost:${port}/drawbridge`, caBundle };
-    const manifest = stringify({ ...provider, metadata: { ...metadata, namespace }, spec: here });
-    await plane.kubectl(['apply', '-f', '-'], { input: manifest });
+    // A unit test compares it with the page.
+    const [provider, subscription] = parseAllDocuments(readFileSync(join(root, 'examples/notifications.yaml'), 'utf8'));
+    provider?.setIn(['spec', 'address'], `https://localhost:${port}/drawbridge`);
+    provider?.setIn(['spec', 'caBundle'], plane.authority.certificate);
+    const input = `${provider}---\n${subscription}`.replaceAll('namespace: payments', `namespace: ${namespace}`);
+    await plane.kubectl(['apply', '-f', '-'], { input });
     const sent = await run(scriptOf('docs/tasks/notify-webhook.md', 'notify test'));
     assert.match(sent, shown('tasks/notify-webhook.md', 'delivered'));
     assert.equal(JSON.parse((await lines.next()).value).type, 'dev.drawbridge.access.test.v1');
