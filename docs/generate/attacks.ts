@@ -567,21 +567,21 @@ const notify: readonly Attack[] = [
     stopped:
       'Only public addresses, and those that an administrator lists, are called. They are checked after the resolution, in every form of IPv4 and IPv6. The connection goes to a checked address, and redirects are refused.',
     remains: 'Public addresses are reachable, unless `networkPolicy.notifyCIDRs` limits them.',
-    tests: ['notify/confined'],
+    tests: ['notify/confined', 'unit/notify/sink/destination', 'unit/notify/sink/send'],
   },
   {
     attack: 'let drawbridge send the Secret of another user to an own address',
     by: ['notification writer', 'editor'],
     stopped:
-      'Only Secrets of one type, in the namespace of the provider, are read, and RBAC limits the namespaces. Credentials go only to the address of the same Secret. Messages mask them.',
-    tests: ['notify/confined'],
+      'Only Secrets of one type, in the namespace of the provider, are read, and RBAC limits the namespaces. Credentials go only to the address of the same Secret. Answers of sinks are shown without them.',
+    tests: ['notify/confined', 'unit/notify/sink/sink-of', 'unit/notify/sink/send'],
   },
   {
     attack: 'hide a link, a mention, a mail header, or HTML in a reason, a name, or a vote',
     by: ['colleague', 'voter'],
     stopped: 'Each medium gets texts as text, without control characters, and cut.',
     remains: 'The text itself may lie.',
-    tests: [],
+    tests: ['unit/notify/media/hostile', 'unit/notify/media/email', 'unit/notify/addresses'],
   },
   {
     attack: 'flood a sink or the outbox with requests, so that others are not told',
@@ -597,7 +597,7 @@ const notify: readonly Attack[] = [
     stopped:
       'The token of `drawbridge-notify` can read requests, templates, sessions, and both kinds, and write the status of those.',
     remains: 'It reads all Secrets in `notify.secretNamespaces`, and can forge or delete messages that wait.',
-    tests: [],
+    tests: ['chart/notify-manifests'],
   },
 ];
 
