@@ -54,7 +54,7 @@ export class StatusReconciler implements Reconciler {
     if (!update && !lastTest) return done;
     const waitMs = (this.#written.get(provider.key) ?? Number.NEGATIVE_INFINITY) + conditionEveryMs - clock.monotonic();
     if (!lastTest && waitMs > 0) return after(waitMs);
-    this.#written.set(provider.key, clock.monotonic());
+    if (update?.status !== 'Unknown') this.#written.set(provider.key, clock.monotonic());
     return this.#write(notificationProviders, provider, update, lastTest ? { lastTest } : {}, signal);
   }
 

@@ -93,12 +93,12 @@ export class OutboxKeeper implements Reconciler {
       this.#outbox.hasNews = true;
       throw error;
     }
-    for (const one of pending) one.isStored = true;
+    this.#outbox.wasStored(pending);
     this.#lastWriteMs = nowMs;
   }
 
   async #writeLast(): Promise<void> {
-    if (!this.#outbox.hasNews && this.#outbox.pending.every(({ isStored }) => isStored)) return;
+    if (!this.#outbox.hasNews && this.#outbox.unstoredSinceMs === undefined) return;
     const { clock, log } = this.#deps;
     const limit = new CallLimit(clock, undefined, lastWriteLimitMs);
     try {

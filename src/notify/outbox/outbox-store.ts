@@ -66,7 +66,9 @@ export class OutboxStore {
     const storedMs = own(head, 'floorMs');
     const isFirst = texts.every((text) => text === undefined);
     // Without its record, tell twice rather than never.
-    const floorMs = typeof storedMs === 'number' ? storedMs : isFirst ? nowMs : nowMs - settledAfterMs;
+    // Times of the API server have whole seconds.
+    const startMs = isFirst ? nowMs - (nowMs % 1000) - 1 : nowMs - settledAfterMs;
+    const floorMs = typeof storedMs === 'number' ? storedMs : startMs;
     return { isFirst, floorMs, told: mapOf(head, 'told', isNumber), refs: mapOf(head, 'refs', isRef), pending };
   }
 
@@ -84,7 +86,7 @@ export class OutboxStore {
     const lists: StoredDelivery[][] = Array.from({ length: outboxShards - 1 }, () => []);
     const sizes = lists.map(() => 0);
     const put = (one: Pending, shard: number): void => {
-      const { bytes, offeredMs: _, isUnanswered: __, isStored: ___, ...stored } = one;
+      const { bytes, offeredMs: _, isUnanswered: __, ...stored } = one;
       lists[shard - 1]?.push(stored);
       sizes[shard - 1] = (sizes[shard - 1] ?? 0) + bytes;
       this.#places.set(one.id, shard);
@@ -158,12 +160,13 @@ export class OutboxStore {
 }
 
 /** When to write: what waits is stored soon, what was told when a minute has passed. Epoch ms. */
-export function nextWriteMs(outbox: Outbox, lastWriteMs: number): number | undefined {
-  const newest = outbox.pending.filter(({ isStored }) => !isStored).map(({ offeredMs }) => offeredMs);
-  const times = [
-    ...(newest.length > 0 ? [Math.max(Math.min(...newest) + storeAfterMs, lastWriteMs + storeAfterMs / 2)] : []),
-    ...(outbox.hasNews ? [lastWriteMs + newsEveryMs] : []),
-  ];
+export function nextWriteMs(
+  { unstoredSinceMs, hasNews }: Pick<Outbox, 'unstoredSinceMs' | 'hasNews'>,
+  lastWriteMs: number,
+): number | undefined {
+  const times = hasNews ? [lastWriteMs + newsEveryMs] : [];
+  if (unstoredSinceMs !== undefined)
+    times.push(Math.max(unstoredSinceMs, lastWriteMs - storeAfterMs / 2) + storeAfterMs);
   return times.length > 0 ? Math.min(...times) : undefined;
 }
 

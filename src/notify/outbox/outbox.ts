@@ -25,8 +25,6 @@ export interface Pending extends Delivery {
   dueMs: number;
   /** The last attempt got no answer, so the next answer to another message makes it due. */
   isUnanswered: boolean;
-  /** A ConfigMap has it. */
-  isStored: boolean;
 }
 
 /** As it is stored. */
@@ -89,6 +87,8 @@ export class Outbox {
   /** By the uid of the request. */
   readonly #byRequest = new Map<string, Set<Pending>>();
   readonly #bytes = new Map<string, number>();
+  /** No ConfigMap has them yet; oldest first. */
+  readonly #unstored = new Set<Pending>();
   #totalBytes = 0;
   readonly #told: RecentMap<string, number>;
   readonly #refs: RecentMap<string, Ref>;
@@ -103,7 +103,7 @@ export class Outbox {
     this.#refs = new RecentMap(maxRefs);
     for (const [id, untilMs] of state.told) this.#told.set(id, untilMs);
     for (const [key, ref] of state.refs) this.#refs.set(key, ref);
-    for (const stored of state.pending) if (!this.knows(stored)) this.#add({ ...stored, isStored: true }, nowMs);
+    for (const stored of state.pending) if (!this.knows(stored)) this.#add(stored, nowMs);
   }
 
   /** Pending or told. */
@@ -117,7 +117,7 @@ export class Outbox {
     const bytes = sizeOf(delivery);
     const share = (this.#bytes.get(shareOf(delivery)) ?? 0) + bytes;
     if (!budgets.some((budget) => this.#totalBytes + bytes <= budget.total && share <= budget.share)) return false;
-    this.#add({ ...delivery, attempts: 0, dueMs: nowMs, isStored: false }, nowMs, bytes);
+    this.#unstored.add(this.#add({ ...delivery, attempts: 0, dueMs: nowMs }, nowMs, bytes));
     return true;
   }
 
@@ -153,7 +153,7 @@ export class Outbox {
 
   next(providerUid: string, nowMs: number): Next {
     const line = this.#lines.get(providerUid);
-    if (!line) return undefined;
+    if (!line || line.pending.size === 0) return undefined;
     const startMs = Math.max(nowMs, line.heldUntilMs, readyMs(line, nowMs));
     if (startMs > nowMs) return { atMs: startMs };
     const due = [...line.pending.values()].filter(({ dueMs }) => dueMs <= nowMs);
@@ -191,14 +191,16 @@ export class Outbox {
       this.#keepRef(sent, answer.ref, nowMs);
       return;
     }
-    const askedMs = Math.min(answer.retryAfterMs ?? 0, lastRetryMs);
+    if (answer.retryAfterMs !== undefined) {
+      // The sink says when it has time for any message, so this is no attempt of these.
+      if (line) line.heldUntilMs = nowMs + Math.min(Math.max(answer.retryAfterMs, retryMs[0]), lastRetryMs);
+      return;
+    }
     for (const pending of sent) {
-      const delayMs = jittered(retryMs[pending.attempts] ?? lastRetryMs, 0.2, this.#random);
+      pending.dueMs = nowMs + Math.round(jittered(retryMs[pending.attempts] ?? lastRetryMs, 0.2, this.#random));
       pending.attempts += 1;
-      pending.dueMs = nowMs + Math.max(delayMs, askedMs);
       pending.isUnanswered = answer.code === 'Unreachable';
     }
-    if (line) line.heldUntilMs = Math.max(line.heldUntilMs, nowMs + askedMs);
   }
 
   /** Sends nothing until then, and counts no attempt. */
@@ -242,6 +244,15 @@ export class Outbox {
     return byType;
   }
 
+  /** Since when a delivery waits that is not stored. */
+  get unstoredSinceMs(): number | undefined {
+    return this.#unstored.values().next().value?.offeredMs;
+  }
+
+  wasStored(pending: readonly Pending[]): void {
+    for (const one of pending) this.#unstored.delete(one);
+  }
+
   /** `seenMs`: until then, every fact was offered. Forgets what `floorMs` covers. */
   stateAt(seenMs: number): OutboxState & { readonly pending: readonly Pending[] } {
     const floorMs = Math.max(this.floorMs, seenMs - settledAfterMs);
@@ -250,7 +261,7 @@ export class Outbox {
     return { floorMs, told: this.#told, refs: this.#refs, pending: this.pending };
   }
 
-  #add(stored: StoredDelivery & { isStored: boolean }, nowMs: number, bytes = sizeOf(stored)): void {
+  #add(stored: StoredDelivery, nowMs: number, bytes = sizeOf(stored)): Pending {
     const pending: Pending = { ...stored, bytes, offeredMs: nowMs, isUnanswered: false };
     const { provider, fact } = pending;
     const line = this.#lines.get(provider.uid) ?? {
@@ -266,12 +277,14 @@ export class Outbox {
     const ofRequest = this.#byRequest.get(fact.request.uid) ?? new Set();
     this.#byRequest.set(fact.request.uid, ofRequest.add(pending));
     this.#count(pending, bytes);
+    return pending;
   }
 
   #remove(pending: Pending): void {
     const { id, provider, fact, bytes } = pending;
     const line = this.#lines.get(provider.uid);
     if (!line?.pending.delete(id)) return;
+    this.#unstored.delete(pending);
     const ofRequest = this.#byRequest.get(fact.request.uid);
     ofRequest?.delete(pending);
     if (ofRequest?.size === 0) this.#byRequest.delete(fact.request.uid);
