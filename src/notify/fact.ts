@@ -44,7 +44,7 @@ export interface Fact {
   }[];
   /** For `denied` and `ended`: `how` and `code` of `status.ended`; `by`: whose vote it was. */
   readonly end?: { readonly how: string; readonly code: string; readonly by?: string };
-  /** For `extension.requested` and `extended`: the index counts from 1. */
+  /** For `extension.requested` and `extended`. `index` counts from 1; `by` is a Go duration. */
   readonly extension?: { readonly index: number; readonly by: string; readonly reason?: string };
   /** For reviews: until when, epoch ms. */
   readonly reviewByMs?: number;

@@ -100,7 +100,7 @@ const maxName = 60;
 const nameIn = (text: string | undefined, absent: string): string => oneLine(text ?? '', maxName) || absent;
 
 function titleOf(fact: Fact, nowMs: number): string {
-  const { request, votes, untilMs, session, end, extension } = fact;
+  const { request, votes, untilMs, session, end } = fact;
   const who = nameIn(fact.requester, unknownUser);
   const place = `in ${request.namespace}`;
   const target = fact.pod === undefined ? place : `to pod ${nameIn(fact.pod, '')} ${place}`;
@@ -118,7 +118,7 @@ function titleOf(fact: Fact, nowMs: number): string {
       `Access of ${who} ${target} ends${untilMs === undefined ? ' soon' : ` at ${shortTime(untilMs, nowMs)}`}`,
     extended: () => `Access of ${who} ${target} was extended${until}`,
     ended: () => `Access of ${who} ${target} ended`,
-    'extension.requested': () => `${nameIn(extension?.by, who)} asks for more time ${place}`,
+    'extension.requested': () => `${who} asks for more time ${place}`,
     'review-owed': () => `The emergency of ${who} ${place} needs a review`,
     'review-overdue': () => `The review of the emergency of ${who} ${place} is overdue`,
     'session.started': () => `${nameIn(session?.user, who)} started a session ${place}`,
@@ -152,7 +152,7 @@ function linesOf(fact: Fact): [label: string, value: string][] {
     [event === 'ended' ? 'Was open until' : 'Until', untilMs === undefined ? '' : timeText(untilMs)],
     [
       'Extension',
-      extension ? `${extension.index}, asked by ${nameIn(extension.by, unknownUser)}${because(extension.reason)}` : '',
+      extension ? `${durationIn(extension.by)} longer${because(extension.reason)}` : '',
     ],
     [event === 'emergency' ? 'Skipped approvals' : 'Approvals', approvalTexts.join('; ')],
     ['Decisions', voteTexts.join('; ')],

@@ -33,7 +33,7 @@ describe('people are told by a signed webhook', () => {
     await access.apply(
       accessTemplate('ExecAccessTemplate', 'approved', undefined, {
         approvals: { all: [{ name: 'peer', groups: ['devs'] }] },
-        extensions: { max: 1, by: '1m' },
+        extension: { times: 1, total: '10m', approvals: 'Same' },
         emergency: { groups: ['oncall'], maxDuration: '1m', reviewWithin: '1h' },
       }),
       ...approverRights('execaccesstemplates', 'alice', 'carol'),
@@ -162,7 +162,7 @@ describe('people are told by a signed webhook', () => {
       .calls({ user: stage.process.user })
       .filter(({ verb }) => !['get', 'list', 'watch'].includes(verb))
       .map(({ resource }) => resource);
-    const allowed = ['leases', 'configmaps', 'notificationproviders', 'notificationsubscriptions'];
+    const allowed = ['leases', 'configmaps', 'notificationproviders/status', 'notificationsubscriptions/status'];
     assert.deepEqual(
       writes.filter((resource) => !allowed.includes(resource)),
       [],

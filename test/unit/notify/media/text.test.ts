@@ -33,7 +33,7 @@ describe('the text of a message', () => {
     extended: [open, 'Access of alice to pod web-0 in payments was extended until 10:30 UTC', undefined],
     ended: [open, 'Access of alice to pod web-0 in payments ended', get],
     'extension.requested': [
-      { extension: { index: 2, by: 'alice' } },
+      { extension: { index: 2, by: '30m' } },
       'alice asks for more time in payments',
       `${approveCommand} --about Extension-2`,
     ],
@@ -73,8 +73,8 @@ describe('the text of a message', () => {
     Until: [open, '2026-11-21 10:30 UTC'],
     'Was open until': [{ ...open, event: 'ended' }, '2026-11-21 10:30 UTC'],
     Extension: [
-      { extension: { index: 1, by: 'alice', reason: 'still reading' } },
-      '1, asked by alice, “still reading”',
+      { extension: { index: 1, by: '30m', reason: 'still reading' } },
+      '30 min longer, “still reading”',
     ],
     Approvals: [{}, 'security 0 of 1 from sec-oncall'],
     'Skipped approvals': [{ event: 'emergency' }, 'security (1 from sec-oncall)'],

@@ -45,7 +45,7 @@ describe('the CloudEvent of a message', () => {
       pod: 'web-0',
       votes: [{ voter: 'bob', decision: 'Approve', reason: 'ok' }],
       end: { how: 'Revoked', code: 'Vote', by: 'carol' },
-      extension: { index: 1, by: 'alice', reason: 'more' },
+      extension: { index: 1, by: '30m', reason: 'more' },
       session: { name: 's', user: 'alice', stream: 'exec', container: 'web', recording: 'Off' },
     } as const;
     const token = 'must stay';
