@@ -588,8 +588,8 @@ const notify: readonly Attack[] = [
     by: ['colleague'],
     stopped:
       'A provider gets at most ten messages at once, then one a second, and then digests. Each provider has its own queue, and each namespace a part of the outbox.',
-    remains: 'A digest names at most 100 requests.',
-    tests: [],
+    remains: 'A digest has at most 100 events, of which people see 20 titles.',
+    tests: ['unit/notify/outbox/outbox'],
   },
   {
     attack: 'use drawbridge’s permissions',
