@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict';
 import type { Helm, Manifest } from '../../../sandbox/chart/helm.ts';
-import { itRejects, named, type Refused, rightsIn, rulesOf, sharedHelm, shippedIn } from '../../support/chart-manifests.ts';
+import {
+  itRejects,
+  named,
+  type Refused,
+  rightsIn,
+  rulesOf,
+  sharedHelm,
+  shippedIn,
+} from '../../support/chart-manifests.ts';
 
 const namespace = 'gatehouse';
 const on = { features: { notify: true } };
