@@ -69,6 +69,11 @@ describe('notify test', () => {
     assert.equal((await cluster.run(['notify', 'test', 'chat'])).stdout, 'not delivered: 500 now\n');
   });
 
+  it('completes the names of providers', async () => {
+    await open();
+    assert.equal((await cluster.run(['__complete', 'notify', 'test', 'c'])).stdout, 'chat\n:4\n');
+  });
+
   it('names the feature of a kind that the cluster does not serve', async () => {
     await open(answering('/chat', 404, { kind: 'Status', code: 404, message: 'page not found' }, 'PATCH'));
     const { code, stderr } = await cluster.run(['notify', 'test', 'chat']);
