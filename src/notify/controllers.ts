@@ -66,6 +66,7 @@ export function notifyControllers(deps: NotifyDeps): readonly Runnable[] {
       deliveries.hint(provider.key);
       keeper.changed();
     },
+    onFull: warnOfFull(log, clock),
     onMoot: (moot) => settled('moot', [moot]),
   });
   watchOutbox(metrics, clock, outbox);
@@ -129,6 +130,21 @@ export function watchOutbox(metrics: Metrics, clock: Clock, outbox: () => Outbox
       for (const [type, { sinceMs }] of outbox().waiting()) set({ type }, Math.max(0, clock.now() - sinceMs) / 1000);
     },
   );
+}
+
+/** Once a minute. */
+function warnOfFull(log: Log, clock: Clock): (delivery: Delivery) => void {
+  let nextMs = 0;
+  return ({ provider }) => {
+    if (clock.now() < nextMs) return;
+    nextMs = clock.now() + 60_000;
+    log.warn(
+      'the outbox has no room for more notifications of a provider; they wait with their requests, for at most a day',
+      {
+        provider: provider.key,
+      },
+    );
+  };
 }
 
 const warnOf = (log: Log, { provider, fact }: Delivery): void =>

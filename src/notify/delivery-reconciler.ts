@@ -4,11 +4,10 @@ import { type Clock, formatTime } from '../kit/clock.ts';
 import { shorten } from '../kit/shorten.ts';
 import { type Client, findObject } from '../kube/client.ts';
 import { isForbidden } from '../kube/errors.ts';
-import { CallLimit } from '../kube/json-call.ts';
 import type { Store } from '../kube/store.ts';
 import type { Outbox, Pending } from './outbox/outbox.ts';
 import type { ProviderHealths, Tested } from './provider-healths.ts';
-import type { Answer, Message, Send, Sink } from './sink.ts';
+import type { Message, Send, Sink } from './sink.ts';
 import { type SinkProblem, sinkOf } from './sink-of.ts';
 import type { ProviderView } from './stores.ts';
 
@@ -33,12 +32,11 @@ interface CachedSink {
   readonly untilMs: number;
 }
 
-const sendLimitMs = 30_000;
 const secretTrustMs = 60_000;
 /** Until a Secret or a spec that cannot be used is read again. */
 const problemMs = 60_000;
 /** So that providers of one namespace that hang leave workers to those of others. */
-const maxSendsOfNamespace = 16;
+const maxSendsOfNamespace = 64;
 
 /** Sends the next message of a provider. Keys are `namespace/name`, so a sink delays only itself. */
 export class DeliveryReconciler implements Reconciler {
@@ -103,7 +101,7 @@ export class DeliveryReconciler implements Reconciler {
     }
     const [first] = sent;
     if (first) its.took(provider.uid, clock.now(), first.fact.request.namespace);
-    const answer = await this.#answer(sink, this.#messageOf(provider, sent), signal);
+    const answer = await this.#deps.send(sink, this.#messageOf(provider, sent), signal);
     healths.saw(provider, { state: answer.delivered ? 'Ready' : answer.code, message: answer.said });
     if (what === 'test') {
       healths.tested(provider, this.#test(provider, answer.delivered, answer.said), clock.now());
@@ -130,18 +128,6 @@ export class DeliveryReconciler implements Reconciler {
       ...(first.linkBase === undefined ? {} : { linkBase: first.linkBase }),
       ...(earlier === undefined ? {} : { earlier }),
     };
-  }
-
-  async #answer(sink: Sink, message: Message, signal: AbortSignal): Promise<Answer> {
-    const limit = new CallLimit(this.#deps.clock, signal, sendLimitMs);
-    try {
-      return await limit.race(this.#deps.send(sink, message, limit.signal));
-    } catch (error) {
-      if (!limit.timedOut) throw error;
-      return { delivered: false, code: 'Unreachable', said: `no answer within ${sendLimitMs / 1000} s` };
-    } finally {
-      limit.release();
-    }
   }
 
   /** Rejects if the API server does not answer. */

@@ -7,7 +7,7 @@ import type { Clock } from '../kit/clock.ts';
 import { compileSelector } from '../kit/label-selector.ts';
 import type { Client } from '../kube/client.ts';
 import { isConflict, isNotFound } from '../kube/errors.ts';
-import { resolve } from './facts/deliveries-of.ts';
+import { maxSubscriptions, resolve, subscriptionsIn } from './facts/deliveries-of.ts';
 import type { ProviderHealths } from './provider-healths.ts';
 import { type NotifyStores, type ProviderView, providerKeyOf, type SubscriptionView } from './stores.ts';
 
@@ -59,7 +59,7 @@ export class StatusReconciler implements Reconciler {
   }
 
   #subscription(subscription: SubscriptionView, signal: AbortSignal): Promise<Result> {
-    const update = { type: 'Ready', ...readinessOf(subscription, this.#deps.stores.providers) };
+    const update = { type: 'Ready', ...readinessOf(subscription, this.#deps.stores) };
     return this.#write(notificationSubscriptions, subscription, update, {}, signal);
   }
 
@@ -89,9 +89,10 @@ export class StatusReconciler implements Reconciler {
 
 function readinessOf(
   subscription: SubscriptionView,
-  providers: NotifyStores['providers'],
+  { providers, subscriptions }: StatusDeps['stores'],
 ): Pick<Condition, 'status' | 'reason' | 'message'> {
-  const resolved = resolve(subscription, providers);
+  const isUsed = subscriptionsIn(subscriptions, subscription.namespace).some(({ uid }) => uid === subscription.uid);
+  const resolved = isUsed ? resolve(subscription, providers) : ({ problem: 'TooManySubscriptions' } as const);
   const { templateSelector = {} } = subscription.spec;
   const selector = compileSelector(templateSelector);
   if ('error' in selector)
@@ -100,6 +101,7 @@ function readinessOf(
     return { status: 'True', reason: 'Ready', message: `NotificationProvider ${resolved.provider.key} is told` };
   const key = providerKeyOf(subscription);
   const messages = {
+    TooManySubscriptions: `namespace ${subscription.namespace} has more than ${maxSubscriptions}, of which the first by name are used; delete others`,
     ProviderNotFound: `NotificationProvider ${key} does not exist or is not valid; create or correct it`,
     ProviderNotAllowed: `spec.namespaces of NotificationProvider ${key} does not name the namespace ${subscription.namespace}; ask its owner to add it`,
     RequesterNeedsEmail: `NotificationProvider ${key} is not of type Email; set spec.to to Channel, or name a provider of that type`,

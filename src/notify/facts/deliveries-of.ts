@@ -3,7 +3,7 @@ import type { ProviderType } from '../../api/notify/notification-provider.ts';
 import { compileSelector } from '../../kit/label-selector.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Fact } from '../fact.ts';
-import { type NotifyStores, type ProviderView, providerKeyOf, type SubscriptionView } from '../stores.ts';
+import { byNamespace, type NotifyStores, type ProviderView, providerKeyOf, type SubscriptionView } from '../stores.ts';
 import type { FoundFact } from './facts-of.ts';
 
 /** A fact for one address. It outlives the request, the subscription, and this process. */
@@ -20,7 +20,15 @@ export interface Delivery {
 }
 
 /** Why a subscription tells nothing: the reason of its condition Ready. */
-type SubscriptionProblem = 'ProviderNotFound' | 'ProviderNotAllowed' | 'RequesterNeedsEmail';
+type SubscriptionProblem = 'TooManySubscriptions' | 'ProviderNotFound' | 'ProviderNotAllowed' | 'RequesterNeedsEmail';
+
+/** Of a namespace: those that are used, in the order of their names. Each costs time for each fact. */
+export function subscriptionsIn(store: NotifyStores['subscriptions'], namespace: string): readonly SubscriptionView[] {
+  const all = [...store.byIndex(byNamespace, namespace)];
+  return all.sort((a, b) => (a.name < b.name ? -1 : 1)).slice(0, maxSubscriptions);
+}
+
+export const maxSubscriptions = 100;
 
 export function resolve(
   subscription: Pick<SubscriptionView, 'namespace' | 'spec'>,
@@ -37,7 +45,7 @@ export function resolve(
 
 interface Matching {
   readonly providers: Pick<NotifyStores['providers'], 'get'>;
-  /** Of the namespace of the fact. */
+  /** As `subscriptionsIn`: of two links for one delivery, always the same is told. */
   readonly subscriptions: readonly SubscriptionView[];
   readonly labels: Readonly<Record<string, string>>;
   readonly addressOf: (username: string) => string | undefined;
@@ -48,9 +56,7 @@ export function deliveriesOf(found: FoundFact, matching: Matching): readonly Del
   const { unsettledUntilMs, ...fact } = found;
   const settledMs = Math.max(fact.atMs, unsettledUntilMs ?? 0);
   const deliveries = new Map<string, Delivery>();
-  // Always in one order, so that of two links the same is told.
-  const ordered = [...matching.subscriptions].sort((a, b) => (a.name < b.name ? -1 : 1));
-  for (const subscription of ordered) {
+  for (const subscription of matching.subscriptions) {
     const { events, templateSelector = {}, to: whom, linkBase } = subscription.spec;
     if (!events.includes(fact.event) || fact.atMs < subscription.createdAtMs) continue;
     const selector = compileSelector(templateSelector);

@@ -15,7 +15,7 @@ import {
   type ProviderView,
   type SubscriptionView,
 } from '../stores.ts';
-import { type Delivery, deliveriesOf } from './deliveries-of.ts';
+import { type Delivery, deliveriesOf, subscriptionsIn } from './deliveries-of.ts';
 import { type FoundFact, factsOf, type RequestContext, sessionFactsOf } from './facts-of.ts';
 import { Remembered, rememberedMs } from './remembered.ts';
 
@@ -26,6 +26,8 @@ interface FactsDeps {
   /** Of the present leadership. */
   readonly outbox: () => Outbox;
   readonly onOffered: (delivery: Delivery) => void;
+  /** There is no room for it; the request keeps the fact. */
+  readonly onFull: (delivery: Delivery) => void;
   readonly onMoot: (pending: Pending) => void;
 }
 
@@ -127,19 +129,20 @@ export class FactsReconciler implements Reconciler {
 
   /** False if there is no room. */
   #offer(uid: string, fact: FoundFact, request: KnownRequest | undefined, nowMs: number): boolean {
-    const { stores, addressOf, outbox, onOffered } = this.#deps;
+    const { stores, addressOf, outbox, onOffered, onFull } = this.#deps;
     const known = this.#known.get(uid) ?? new Map<string, number>();
     this.#known.set(uid, known);
     const sinceMs = known.get(fact.id) ?? (fact.atMs <= outbox().floorMs ? 0 : nowMs);
     known.set(fact.id, sinceMs);
     if (nowMs - sinceMs > settledAfterMs) return true;
-    const subscriptions = stores.subscriptions.byIndex(byNamespace, fact.request.namespace);
+    const subscriptions = subscriptionsIn(stores.subscriptions, fact.request.namespace);
     const labels = request?.template?.labels ?? {};
     for (const delivery of deliveriesOf(fact, { providers: stores.providers, subscriptions, labels, addressOf })) {
       if (outbox().knows(delivery)) continue;
       if (!outbox().offer(delivery, nowMs)) {
         // The time to match it begins when there is room.
         known.delete(fact.id);
+        onFull(delivery);
         return false;
       }
       onOffered(delivery);

@@ -17,7 +17,8 @@ export const rememberedMs = 10 * 60_000;
 
 /**
  * Deleted objects, in every replica, so that the next leader tells how a request or session ended
- * that was deleted before it led. What is deleted while no replica runs is not told.
+ * that was deleted before it led. What is deleted while no replica runs is not told; nor what only
+ * the leader before saw being deleted, if it crashed at once.
  */
 export class Remembered {
   readonly requests: GoneObjects<NotifiedRequest>;

@@ -6,7 +6,7 @@ import { type AccessEvent, accessEvents } from '../../../src/api/notify/events.t
 import { notificationProviders } from '../../../src/api/notify/notification-provider.ts';
 import { notificationSubscriptions } from '../../../src/api/notify/notification-subscription.ts';
 import { configMaps } from '../../../src/api/resources.ts';
-import { formatTime, parseTime } from '../../../src/kit/clock.ts';
+import { formatTime, parseTime, sleep } from '../../../src/kit/clock.ts';
 import type { Fact } from '../../../src/notify/fact.ts';
 import type { Answer, Message, Sink } from '../../../src/notify/sink.ts';
 import { MemoryCluster } from '../binding/memory-cluster.ts';
@@ -114,7 +114,8 @@ class History implements ReplicaWorld {
     await new Promise<void>((resolve) => this.clock.schedule(this.between(5, 200), resolve));
     switch (sink) {
       case 'hanging':
-        return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+        await sleep(this.clock, 10 * second, signal);
+        return { delivered: false, code: 'Unreachable', said: 'no answer' };
       case 'dead':
         return { delivered: false, code: 'Unreachable', said: 'refused' };
       case 'limited':

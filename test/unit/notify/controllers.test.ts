@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { notificationProviders, testAnnotation } from '../../../src/api/notify/notification-provider.ts';
 import { notificationSubscriptions } from '../../../src/api/notify/notification-subscription.ts';
 import { configMaps, secrets } from '../../../src/api/resources.ts';
-import { formatTime } from '../../../src/kit/clock.ts';
+import { formatTime, sleep } from '../../../src/kit/clock.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
 import { factId } from '../../../src/notify/fact.ts';
 import { settledAfterMs } from '../../../src/notify/outbox/outbox.ts';
@@ -259,12 +259,21 @@ describe('the controllers of notifications', () => {
     assert.equal(reasonOf('chat'), 'Ready');
   });
 
-  it('are not delayed by 300 sinks of one namespace that hang', async () => {
-    for (let i = 0; i < 300; i++) {
+  it('use 100 subscriptions of a namespace', async () => {
+    for (let i = 100; i <= 200; i++) stage.subscribe(`chat-${i}`);
+    await stage.lead();
+    const reasonOf = (name: string) => stage.condition(`tools-${name}`, notificationSubscriptions, 'payments')?.reason;
+    assert.deepEqual(['chat-199', 'chat-200'].map(reasonOf), ['ProviderNotFound', 'TooManySubscriptions']);
+  });
+
+  it('are not delayed by 90 sinks of one namespace that hang', async () => {
+    for (let i = 0; i < 90; i++) {
       stage.provider(`hang-${i}`, {}, 'bad');
       stage.subscribe(`hang-${i}`, ['requested'], {}, 'bad');
-      stage.answers[`hang-${i}`] = (_, signal) =>
-        new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+      stage.answers[`hang-${i}`] = async (_, signal) => {
+        await sleep(stage.clock, 10 * second, signal);
+        return { delivered: false, code: 'Unreachable', said: 'no answer' };
+      };
     }
     await start();
     for (let i = 0; i < 10; i++) {
