@@ -8,6 +8,8 @@ const histories = Number(process.env['RUNS'] ?? cases(2000, 10));
 /** Fixed seed unless DRAWBRIDGE_SEED is set. */
 const seed = chooseSeed(20261201);
 
+const atLeastOnce = ['takeover', 'crash at send', 'crash at written', 'Lease lost', 'shutdown', 'digest', 'told twice'];
+
 describe(`notifications, over ${histories} random histories from DRAWBRIDGE_SEED=${seed}`, () => {
   const happened = new Map<string, number>();
 
@@ -26,4 +28,8 @@ describe(`notifications, over ${histories} random histories from DRAWBRIDGE_SEED
     // Histories without messages prove nothing.
     assert.ok(told > 10 * histories, `${told} messages`);
   });
+
+  for (const what of atLeastOnce) {
+    it(`covers ${what}`, () => assert.ok((happened.get(what) ?? 0) >= histories / 10));
+  }
 });
