@@ -187,6 +187,17 @@ describe('the controllers of notifications', () => {
       assert.deepEqual([stage.condition('chat')?.reason, stage.told()], ['Ready', ['requested debug']]);
     });
 
+    it('send nothing that happened more than a day before', async () => {
+      await start({ suspend: true });
+      stage.request('debug');
+      await stage.clock.advance(second);
+      stage.clock.setWall(stage.clock.now() + 25 * 60 * minute);
+      await stage.clock.advance(2 * second);
+      stage.provider('chat');
+      await stage.clock.advance(minute);
+      assert.deepEqual(stage.told(), []);
+    });
+
     it('without a message yet are not proven', async () => {
       await start();
       assert.deepEqual([stage.condition('chat')?.status, stage.condition('chat')?.reason], ['Unknown', 'Unproven']);
