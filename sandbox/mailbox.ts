@@ -59,7 +59,7 @@ const subjectOf = (message: string): string => headerOf(message, 'Subject');
 
 /** The first part, of type text/plain. */
 function plainTextOf(message: string): string {
-  const [, head = '', part = ''] = /^Content-Type: text\/plain(.*?)\r\n\r\n(.*?)\r\n--/ms.exec(message) ?? [];
+  const [, head = '', part = ''] = /^Content-Type: text\/plain(.*?)\r\n\r\n(.*?)\r\n----/ms.exec(message) ?? [];
   const text = head.includes('quoted-printable') ? unquoted(part) : part;
   return text.replaceAll('\r\n', '\n').trim();
 }

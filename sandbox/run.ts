@@ -37,7 +37,7 @@ async function main(): Promise<void> {
   const server = await ServerProcess.start(plane, { flags: ['--leader-elect=true'] });
   const { namespace: release } = server.installation;
   const mailbox = await Mailbox.open(plane.authority);
-  const notify = await NotifyProcess.start(plane, { namespace: release, secretNamespaces: [namespace] });
+  const notify = await NotifyProcess.start(plane, { namespace: release, secretNamespaces: [] });
   try {
     const people = await story(narrator, plane, server, mailbox);
     if (process.env['ONCE']) return;

@@ -24,7 +24,8 @@ export const sendSlack: Medium = async (delivery) => {
     const headers = { 'content-type': 'application/json; charset=utf-8' };
     return answerOf(await post(delivery, { url: sink.address, headers, body: JSON.stringify(text) }));
   }
-  const [, channel, ts] = /^([^/]+)\/([^/]+)$/.exec(message.earlier ?? '') ?? [];
+  const { earlier = '' } = message;
+  const [, channel, ts] = /^([^/]+)\/([^/]+)$/.exec(earlier) ?? [];
   if (channel !== undefined && ts !== undefined) {
     const updated = await callApi(delivery, 'chat.update', { ...text, channel, ts });
     if (!lostMessage.has(updated.error)) return updated.answer;
