@@ -21,6 +21,8 @@ COPY --from=build /drawbridge/dist/health-thread.mjs /health-thread.mjs
 COPY --from=build /drawbridge/dist/client.cjs /client.cjs
 # What the gateway loads to store recordings in a bucket.
 COPY --from=build /drawbridge/dist/s3-sink.mjs /s3-sink.mjs
+# What notify loads to send mail.
+COPY --from=build /drawbridge/dist/email.mjs /email.mjs
 USER 65532:65532
 EXPOSE 9443 8081 8080
 ENTRYPOINT ["/nodejs/bin/node", "/drawbridge.mjs"]

@@ -201,7 +201,7 @@ dist/zizmor/bin/zizmor: lint/requirements.txt
 	@PIP_ROOT_USER_ACTION=ignore pip3 install --quiet --upgrade --target dist/zizmor --requirement $<
 
 .PHONY: build
-build: dist/drawbridge.js ## the programs, which run with plain node: the server dist/drawbridge.js with its thread dist/health-thread.mjs and dist/s3-sink.mjs for recordings in a bucket, and the client dist/client.cjs
+build: dist/drawbridge.js ## the programs, which run with plain node: the server dist/drawbridge.js with its thread dist/health-thread.mjs and dist/s3-sink.mjs for recordings in a bucket, dist/email.mjs for mail, and the client dist/client.cjs
 
 .PHONY: npm
 npm: dist/drawbridge.js ## the npm package of the client, in dist/npm

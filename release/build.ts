@@ -15,5 +15,6 @@ await Promise.all([
     format: 'esm',
     banner: withRequire,
   }),
+  bundle({ entry: 'src/notify/media/email.ts', outfile: 'dist/email.mjs', format: 'esm', banner: withRequire }),
   bundle({ entry: 'src/client-main.ts', outfile: 'dist/client.cjs', format: 'cjs', banner: program }),
 ]);

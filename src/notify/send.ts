@@ -3,7 +3,6 @@ import type { Clock } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
 import { CallLimit } from '../kube/json-call.ts';
 import { createResolve, type Lookup } from './destination.ts';
-import { sendEmail } from './media/email.ts';
 import type { Medium } from './media/medium.ts';
 import { sendSlack } from './media/slack.ts';
 import { sendTeams } from './media/teams.ts';
@@ -15,7 +14,8 @@ const media: Readonly<Record<ProviderType, Medium>> = {
   Webhook: sendWebhook,
   Slack: sendSlack,
   Teams: sendTeams,
-  Email: sendEmail,
+  // In a file of its own: other features would hold nodemailer in memory, too.
+  Email: async (delivery) => (await import('./media/email.ts')).sendEmail(delivery),
 };
 
 interface SendDeps {

@@ -41,6 +41,7 @@ describe('the image', () => {
         ['--from=build', 'health-thread.mjs'],
         ['--from=build', 'client.cjs'],
         ['--from=build', 's3-sink.mjs'],
+        ['--from=build', 'email.mjs'],
       ],
     );
     const [node, program = ''] = JSON.parse(argumentOf('ENTRYPOINT')) as string[];

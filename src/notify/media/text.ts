@@ -150,10 +150,7 @@ function linesOf(fact: Fact): [label: string, value: string][] {
     ['Request', `${request.namespace}/${request.name} (${request.kind}), template ${fact.template}`],
     ['For', fact.duration === undefined ? '' : durationIn(fact.duration)],
     [event === 'ended' ? 'Was open until' : 'Until', untilMs === undefined ? '' : timeText(untilMs)],
-    [
-      'Extension',
-      extension ? `${durationIn(extension.by)} longer${because(extension.reason)}` : '',
-    ],
+    ['Extension', extension ? `${durationIn(extension.by)} longer${because(extension.reason)}` : ''],
     [event === 'emergency' ? 'Skipped approvals' : 'Approvals', approvalTexts.join('; ')],
     ['Decisions', voteTexts.join('; ')],
     ['End', endText],

@@ -72,10 +72,7 @@ describe('the text of a message', () => {
     For: [{}, '30 min'],
     Until: [open, '2026-11-21 10:30 UTC'],
     'Was open until': [{ ...open, event: 'ended' }, '2026-11-21 10:30 UTC'],
-    Extension: [
-      { extension: { index: 1, by: '30m', reason: 'still reading' } },
-      '30 min longer, “still reading”',
-    ],
+    Extension: [{ extension: { index: 1, by: '30m', reason: 'still reading' } }, '30 min longer, “still reading”'],
     Approvals: [{}, 'security 0 of 1 from sec-oncall'],
     'Skipped approvals': [{ event: 'emergency' }, 'security (1 from sec-oncall)'],
     Decisions: [
