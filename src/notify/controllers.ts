@@ -8,14 +8,13 @@ import type { Clock } from '../kit/clock.ts';
 import type { Client } from '../kube/client.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
-import { DeliveryReconciler } from './delivery-reconciler.ts';
 import type { Delivery } from './facts/deliveries-of.ts';
 import { FactsReconciler } from './facts/facts-reconciler.ts';
 import { OutboxKeeper } from './outbox/outbox-keeper.ts';
-import { ProviderHealths } from './provider-healths.ts';
+import { ProviderReconciler } from './provider-reconciler.ts';
 import type { Send } from './sink.ts';
-import { providerStatusKey, StatusReconciler, subscriptionStatusKey } from './status-reconciler.ts';
 import { byProvider, type NotifyStores } from './stores.ts';
+import { SubscriptionReconciler } from './subscription-reconciler.ts';
 
 export interface NotifyDeps {
   readonly stores: NotifyStores;
@@ -41,7 +40,7 @@ const deliveryWorkers = 256;
 /**
  * In start order, behind the Lease. Call it in every replica: each remembers what is deleted.
  *
- *   requests, sessions ─ facts ─> Outbox ─ delivery ─> Send
+ *   requests, sessions ─ facts ─> Outbox ─ provider ─> Send
  *                                   │         └ status: what the sinks answered
  *                                   └ outbox: ConfigMaps
  */
@@ -50,8 +49,6 @@ export function notifyControllers(deps: NotifyDeps): readonly Runnable[] {
   const { providers, subscriptions } = stores;
   const count = countOf(metrics);
   const deliveries = hintSource('delivery');
-  const states = hintSource('answer');
-  const healths = new ProviderHealths((key) => states.hint(providerStatusKey(key)));
   const keeper: OutboxKeeper = new OutboxKeeper({ ...deps, random, seenMs: () => facts.seenMs });
   const outbox = () => keeper.outbox;
   const settled = (result: Result, list: readonly Delivery[]): void => {
@@ -75,27 +72,29 @@ export function notifyControllers(deps: NotifyDeps): readonly Runnable[] {
   const pending: Source = {
     name: 'pending',
     start: (emit) => {
-      healths.clear();
       for (const { key } of outbox().providers) emit(key, 'pending');
       return Promise.resolve();
     },
   };
-  const ofProvider = fromSubscription('provider', providers, ({ key }) => [
-    providerStatusKey(key),
-    ...subscriptions.byIndex(byProvider, key).map((subscription) => subscriptionStatusKey(subscription.key)),
-  ]);
-  const ofSubscription = fromSubscription('subscription', subscriptions, ({ key }) => [subscriptionStatusKey(key)]);
+  const itsSubscriptions = fromSubscription('provider', providers, ({ key: provider }) =>
+    subscriptions.byIndex(byProvider, provider).map(({ key }) => key),
+  );
   return [
     keeper.writingLast(controller('notify-outbox', keeper, keeper.sources, 1)),
     // Before the delivery, so that what became moot meanwhile is not told.
     controller('notify-facts', facts, [facts.source], 16),
     controller(
-      'notify-delivery',
-      new DeliveryReconciler({ ...deps, providers, outbox, healths, onSettled: settled }),
+      'notify-provider',
+      new ProviderReconciler({ ...deps, providers, outbox, onSettled: settled }),
       [deliveries, pending, fromSubscription('provider', providers, ({ key }) => [key])],
       deliveryWorkers,
     ),
-    controller('notify-status', new StatusReconciler({ ...deps, healths }), [states, ofProvider, ofSubscription], 4),
+    controller(
+      'notify-subscription',
+      new SubscriptionReconciler(deps),
+      [itsSubscriptions, fromSubscription('subscription', subscriptions, ({ key }) => [key])],
+      4,
+    ),
   ];
 }
 

@@ -1,65 +1,34 @@
 import { X509Certificate } from 'node:crypto';
 import { type ProviderSpec, providerSecretType } from '../api/notify/notification-provider.ts';
-import { CodedError, quote } from '../kit/errors.ts';
+import { quote } from '../kit/errors.ts';
 import { parseGoDuration, toMilliseconds } from '../kit/go-duration.ts';
 import { own } from '../kit/json-value.ts';
 import { isMailAddress, maxRecipients, parseRecipients } from './mail-address.ts';
-import type { Sink } from './sink.ts';
+import { type Sink, UnusableSink } from './sink.ts';
 import { parseSigningKey } from './standard-webhook.ts';
 
-/** Of `v1.Secret`; the values are base64. */
-export interface ProviderSecret {
-  readonly type?: string;
-  readonly data?: unknown;
-}
-
-export interface SinkProblem {
-  readonly code: 'SecretInvalid' | 'SpecInvalid';
-  /** Quotes nothing of the Secret. */
-  readonly message: string;
-}
-
-class InvalidSink extends CodedError {
-  constructor(
-    override readonly code: SinkProblem['code'],
-    message: string,
-  ) {
-    super(code, message);
-  }
-}
-
 const invalidSpec = (message: string): never => {
-  throw new InvalidSink('SpecInvalid', message);
+  throw new UnusableSink('SpecInvalid', message);
 };
 const invalidSecret = (message: string): never => {
-  throw new InvalidSink('SecretInvalid', message);
+  throw new UnusableSink('SecretInvalid', message);
 };
 
-/** `secret`: what `spec.secretRef` names, if it exists. */
-export function sinkOf(spec: ProviderSpec, secret: ProviderSecret | undefined): Sink | SinkProblem {
-  try {
-    return readSink(spec, readSecret(spec, secret));
-  } catch (error) {
-    if (error instanceof InvalidSink) return { code: error.code, message: error.message };
-    throw error;
-  }
-}
+/** `secret`: what `spec.secretRef` names, with values in base64. Throws UnusableSink. */
+export const sinkOf = (spec: ProviderSpec, secret: unknown): Sink => readSink(spec, readSecret(spec, secret));
 
 type Values = Partial<Record<(typeof secretKeys)[number], string>>;
 
 const secretKeys = ['address', 'token', 'username', 'password', 'signingKey', 'previousSigningKey'] as const;
 
-function readSecret({ secretRef }: ProviderSpec, secret: ProviderSecret | undefined): Values {
+function readSecret({ secretRef }: ProviderSpec, secret: unknown): Values {
   if (secretRef === undefined) return {};
   const name = `the Secret ${secretRef.name}`;
-  if (!secret) return invalidSecret(`${name} does not exist; create it with the type ${providerSecretType}`);
-  if (secret.type !== providerSecretType) {
-    const type = quote(secret.type ?? '');
-    return invalidSecret(`${name} has the type ${type}; allowed is ${providerSecretType}; create another one`);
-  }
+  if (own(secret, 'type') !== providerSecretType)
+    return invalidSecret(`${name} has another type; allowed is ${providerSecretType}; create another one`);
   const values: Values = {};
   for (const key of secretKeys) {
-    const encoded = own(secret.data, key);
+    const encoded = own(own(secret, 'data'), key);
     if (typeof encoded !== 'string') continue;
     // Files often end with a line break.
     const value = Buffer.from(encoded, 'base64').toString('utf8').trim();

@@ -1,5 +1,16 @@
 import type { ProviderType } from '../api/notify/notification-provider.ts';
+import { CodedError } from '../kit/errors.ts';
 import type { Fact } from './fact.ts';
+
+/** The provider or its Secret cannot be used. `message` quotes nothing of the Secret. */
+export class UnusableSink extends CodedError {
+  constructor(
+    override readonly code: 'SecretInvalid' | 'SecretUnreadable' | 'SpecInvalid' | 'Suspended',
+    message: string,
+  ) {
+    super(code, message);
+  }
+}
 
 /** A provider with the values of its Secret, checked. */
 export interface Sink {
@@ -44,7 +55,7 @@ export type Answer =
        * Gone: 410, so nothing is sent until the provider changes. AddressNotAllowed: after the
        * resolution. Refused: the sink answered with an error. Unreachable: no answer in time.
        */
-      readonly code: 'Gone' | 'AddressNotAllowed' | 'Refused' | 'Unreachable';
+      readonly code: 'Gone' | 'AddressNotAllowed' | 'Refused' | 'Unreachable' | UnusableSink['code'];
       readonly said: string;
       readonly retryAfterMs?: number;
     };

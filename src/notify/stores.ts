@@ -1,24 +1,14 @@
 import { type RequestView, type ViewMetadata, viewMetadata, viewRequest } from '../access/stores/access-views.ts';
-import type { ApprovalEntry } from '../api/access/access-config.ts';
-import { type AccessSession, accessSessionKind, accessSessions } from '../api/access/access-session.ts';
-import type { TemplateRule } from '../api/access/grant.ts';
+import { accessSessionKind, accessSessions } from '../api/access/access-session.ts';
 import { type Access, accesses, type RequestKind } from '../api/access/kinds.ts';
 import {
-  type NotificationProvider,
   notificationProviderKind,
   notificationProviders,
-  type ProviderSpec,
-  type ProviderStatus,
   testAnnotation,
 } from '../api/notify/notification-provider.ts';
-import {
-  type NotificationSubscription,
-  notificationSubscriptionKind,
-  notificationSubscriptions,
-  type SubscriptionSpec,
-} from '../api/notify/notification-subscription.ts';
-import { apiVersionOf, type Condition, type KubeObject, keyOf, type Resource } from '../api/object.ts';
-import { type ObjectOf, readObject } from '../api/schema/kind.ts';
+import { notificationSubscriptionKind, notificationSubscriptions } from '../api/notify/notification-subscription.ts';
+import { type KubeObject, keyOf } from '../api/object.ts';
+import { type Kind, type ObjectOf, readObject } from '../api/schema/kind.ts';
 import { parseTime } from '../kit/clock.ts';
 import { own } from '../kit/json-value.ts';
 import type { Cluster } from '../kube/cluster.ts';
@@ -31,37 +21,20 @@ export interface NotifiedRequest extends RequestView {
   readonly lastWriteMs: number;
 }
 
-/** Labels choose subscriptions; the rest is what a message says of a request without a grant. */
-export interface TemplateContext {
+interface View<K extends Kind> extends ViewMetadata {
+  readonly generation: number;
+  readonly createdAtMs: number;
+  readonly spec: ObjectOf<K>['spec'];
+  readonly status: ObjectOf<K>['status'];
   readonly labels: Readonly<Record<string, string>>;
-  readonly approvals: readonly ApprovalEntry[];
-  readonly defaultDuration: string;
-  readonly rules: readonly TemplateRule[];
-  readonly exec: boolean;
+  /** The value of `testAnnotation`, as long as `status.lastTest.id` can be. */
+  readonly testId?: string | undefined;
 }
 
-export interface NotifiedTemplate extends ViewMetadata, TemplateContext {}
-
-export interface NotifiedSession extends ViewMetadata {
-  readonly spec: AccessSession['spec'];
-}
-
-export interface ProviderView extends ViewMetadata {
-  readonly generation: number;
-  readonly createdAtMs: number;
-  readonly spec: ProviderSpec;
-  readonly conditions: readonly Condition[];
-  readonly lastTest: ProviderStatus['lastTest'];
-  /** The value of `testAnnotation`, as long as `lastTest.id` can be. */
-  readonly testId: string | undefined;
-}
-
-export interface SubscriptionView extends ViewMetadata {
-  readonly generation: number;
-  readonly createdAtMs: number;
-  readonly spec: SubscriptionSpec;
-  readonly conditions: readonly Condition[];
-}
+export type NotifiedTemplate = View<Access['template']>;
+export type NotifiedSession = Pick<View<typeof accessSessionKind>, keyof ViewMetadata | 'spec'>;
+export type ProviderView = View<typeof notificationProviderKind>;
+export type SubscriptionView = View<typeof notificationSubscriptionKind>;
 
 export interface NotifyStores {
   /** In the order of `accesses`. */
@@ -91,15 +64,15 @@ export function openNotifyStores(cluster: Pick<Cluster, 'watch'>): NotifyStores 
   const requests = accesses.map(({ request }) =>
     open({ resource: request.resource, project: viewNotified(request.resource.kind), indexes }),
   );
-  const templates = accesses.map((access) =>
-    open({ resource: access.template.resource, project: viewContext(access) }),
+  const templates = accesses.map(({ template }) =>
+    open({ resource: template.resource, project: viewOf<Access['template']>(template) }),
   );
   // A cluster without the gateway may lack the kind.
-  const sessions = open({ resource: accessSessions, project: viewSession, optional: true, indexes });
+  const sessions = open({ resource: accessSessions, project: viewOf(accessSessionKind), optional: true, indexes });
   const providers = open({ resource: notificationProviders, project: viewProvider });
   const subscriptions = open({
     resource: notificationSubscriptions,
-    project: viewSubscription,
+    project: viewOf(notificationSubscriptionKind),
     indexes: {
       [byNamespace]: ({ namespace }: SubscriptionView) => [namespace],
       [byProvider]: (subscription: SubscriptionView) => [providerKeyOf(subscription)],
@@ -111,13 +84,6 @@ export function openNotifyStores(cluster: Pick<Cluster, 'watch'>): NotifyStores 
 
 export const providerKeyOf = ({ namespace, spec }: Pick<SubscriptionView, 'namespace' | 'spec'>): string =>
   keyOf({ namespace: spec.providerRef.namespace ?? namespace, name: spec.providerRef.name });
-
-/** Items of a list have no kind, by which the readers find the schema. */
-const typed = (object: KubeObject, resource: Resource): KubeObject => ({
-  ...object,
-  apiVersion: apiVersionOf(resource),
-  kind: resource.kind,
-});
 
 const viewNotified =
   (kind: RequestKind) =>
@@ -132,56 +98,18 @@ const writesOf = ({ metadata: { managedFields } }: KubeObject): number[] =>
     return (typeof time === 'string' ? parseTime(time) : undefined) ?? [];
   });
 
-const viewContext =
-  ({ template }: Access) =>
-  (object: KubeObject): NotifiedTemplate | undefined => {
+/** An object that violates its schema, or lacks metadata, counts as absent. */
+const viewOf =
+  <K extends Kind>(kind: K) =>
+  (object: KubeObject): View<K> | undefined => {
     const metadata = viewMetadata(object);
-    const read = readObject(template, typed(object, template.resource));
-    if (!metadata || !read.ok) return undefined;
-    const { accessConfig } = (read.value as ObjectOf<Access['template']>).spec;
-    const { approvals, defaultDuration, exec = true, allow = [], rules = [] } = accessConfig;
-    const allowed = allow.map((preset) => presets[preset]);
-    return {
-      ...metadata,
-      labels: { ...object.metadata.labels },
-      approvals: approvals?.all ?? [],
-      defaultDuration,
-      exec,
-      rules: [...allowed, ...rules],
-    };
+    const read = readObject(kind, object);
+    const createdAtMs = parseTime(object.metadata.creationTimestamp ?? '');
+    if (!metadata || !read.ok || createdAtMs === undefined) return undefined;
+    const { generation = 0, labels = {}, annotations } = object.metadata;
+    const testId = annotations?.[testAnnotation]?.slice(0, 128);
+    const { spec, status } = read.value;
+    return { ...metadata, generation, createdAtMs, spec, status, labels: { ...labels }, testId };
   };
 
-const presets: Readonly<Record<'logs' | 'port-forward', TemplateRule>> = {
-  logs: { apiGroups: [''], resources: ['pods/log'], verbs: ['get'] },
-  'port-forward': { apiGroups: [''], resources: ['pods/portforward'], verbs: ['create'] },
-};
-
-function viewSession(object: KubeObject): NotifiedSession | undefined {
-  const metadata = viewMetadata(object);
-  const read = readObject(accessSessionKind, typed(object, accessSessions));
-  return metadata && read.ok ? { ...metadata, spec: (read.value as AccessSession).spec } : undefined;
-}
-
-function viewProvider(object: KubeObject): ProviderView | undefined {
-  const common = viewCommon(object);
-  const read = readObject(notificationProviderKind, typed(object, notificationProviders));
-  if (!common || !read.ok) return undefined;
-  const { spec, status, metadata } = read.value as NotificationProvider;
-  const testId = metadata.annotations?.[testAnnotation]?.slice(0, 128);
-  return { ...common, spec, conditions: status?.conditions ?? [], lastTest: status?.lastTest, testId };
-}
-
-function viewSubscription(object: KubeObject): SubscriptionView | undefined {
-  const common = viewCommon(object);
-  const read = readObject(notificationSubscriptionKind, typed(object, notificationSubscriptions));
-  if (!common || !read.ok) return undefined;
-  const { spec, status } = read.value as NotificationSubscription;
-  return { ...common, spec, conditions: status?.conditions ?? [] };
-}
-
-function viewCommon(object: KubeObject) {
-  const metadata = viewMetadata(object);
-  const createdAtMs = parseTime(object.metadata.creationTimestamp ?? '');
-  if (!metadata || createdAtMs === undefined) return undefined;
-  return { ...metadata, generation: object.metadata.generation ?? 0, createdAtMs };
-}
+export const viewProvider = viewOf(notificationProviderKind);

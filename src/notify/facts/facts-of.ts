@@ -8,7 +8,7 @@ import type { AccessEvent } from '../../api/notify/events.ts';
 import { parseTime } from '../../kit/clock.ts';
 import { shorten } from '../../kit/shorten.ts';
 import { type Fact, factId } from '../fact.ts';
-import type { NotifiedRequest, NotifiedSession, TemplateContext } from '../stores.ts';
+import type { NotifiedRequest, NotifiedSession, NotifiedTemplate } from '../stores.ts';
 
 /** Nothing is told later than this after it happened. */
 export const tellableMs = 24 * 3_600_000;
@@ -26,9 +26,11 @@ interface Found {
   readonly nextAtMs?: number;
 }
 
+type Template = Pick<NotifiedTemplate, 'spec' | 'labels'>;
+
 /** All times are epoch ms. */
 export interface RequestContext {
-  readonly template: TemplateContext | undefined;
+  readonly template: Template | undefined;
   /** When this process saw that the request was deleted. */
   readonly deletedAtMs?: number | undefined;
 }
@@ -104,7 +106,7 @@ function commonOf(request: NotifiedRequest, { template }: RequestContext): Omit<
   const { kind, namespace, name, uid, spec, grant } = request;
   const pod = grant?.pod.name ?? ('targetPod' in spec ? spec.targetPod : undefined);
   const untilMs = endMsOf(request);
-  const duration = spec.duration ?? template?.defaultDuration;
+  const duration = spec.duration ?? template?.spec.accessConfig.defaultDuration;
   return {
     request: { kind, namespace, name, uid },
     template: spec.templateName,
@@ -125,8 +127,12 @@ const shortNames: Readonly<Record<string, string>> = {
   'pods/portforward': 'port-forward',
 };
 
-const plannedPermissions = (template: TemplateContext | undefined): string[] =>
-  template ? [...new Set([...(template.exec ? ['exec'] : []), ...permissionsOf(template.rules)])] : [];
+function plannedPermissions(template: Template | undefined): string[] {
+  if (!template) return [];
+  const { exec = true, allow = [], rules = [] } = template.spec.accessConfig;
+  const presets = allow.map((preset) => (preset === 'logs' ? 'get pods/log' : preset));
+  return [...new Set([...(exec ? ['exec'] : []), ...presets, ...permissionsOf(rules)])];
+}
 
 function permissionsOf(rules: readonly (TemplateRule | GrantedRule)[]): string[] {
   const texts = rules.flatMap(({ resources, verbs }) =>
@@ -141,15 +147,15 @@ function permissionsOf(rules: readonly (TemplateRule | GrantedRule)[]): string[]
 const groupsOf = (groups: readonly string[] = []): string[] =>
   groups.slice(0, maxItems).map((group) => shorten(group, maxName));
 
-const neededOf = (template: TemplateContext | undefined): Fact['approvals'] =>
-  (template?.approvals ?? []).map(({ name, count = 1, groups }) => ({
+const neededOf = (template: Template | undefined): Fact['approvals'] =>
+  (template?.spec.accessConfig.approvals?.all ?? []).map(({ name, count = 1, groups }) => ({
     name,
     have: 0,
     need: count,
     groups: groupsOf(groups),
   }));
 
-function approvalsOf({ approval, spec }: NotifiedRequest, template: TemplateContext | undefined): Fact['approvals'] {
+function approvalsOf({ approval, spec }: NotifiedRequest, template: Template | undefined): Fact['approvals'] {
   const needed = neededOf(template);
   if (!approval?.all) return spec.emergency ? [] : needed;
   return approval.all.map((entry) => ({

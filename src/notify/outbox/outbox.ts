@@ -52,8 +52,7 @@ interface Line {
   readonly provider: Delivery['provider'];
   /** Oldest first. */
   readonly pending: Map<string, Pending>;
-  /** Whose turn was last. */
-  lastNamespace: string;
+  bytes: number;
   tokens: number;
   filledAtMs: number;
   /** As the sink asked. */
@@ -71,25 +70,15 @@ const maxPending = 2_000;
 const maxTold = 100_000;
 const maxRefs = 2_000;
 
-/**
- * Bytes in all, and of the providers of one namespace. So that one namespace cannot fill the
- * outbox, the last part is for those that have little in it. All fit into the ConfigMaps.
- */
-const budgets = [
-  { total: 5 * 2 ** 20, share: 2.5 * 2 ** 20 },
-  { total: 6.5 * 2 ** 20, share: 128 * 2 ** 10 },
-] as const;
+/** Of all; the ConfigMaps have room for it. */
+const maxBytes = 6.5 * 2 ** 20;
 
 export class Outbox {
   readonly #random: () => number;
   /** By the uid of the provider. */
   readonly #lines = new Map<string, Line>();
-  /** By the uid of the request. */
-  readonly #byRequest = new Map<string, Set<Pending>>();
-  readonly #bytes = new Map<string, number>();
   /** No ConfigMap has them yet; oldest first. */
   readonly #unstored = new Set<Pending>();
-  #totalBytes = 0;
   readonly #told: RecentMap<string, number>;
   readonly #refs: RecentMap<string, Ref>;
   readonly floorMs: number;
@@ -115,16 +104,19 @@ export class Outbox {
   offer(delivery: Delivery, nowMs: number): boolean {
     if ((this.#lines.get(delivery.provider.uid)?.pending.size ?? 0) >= maxPending) return false;
     const bytes = sizeOf(delivery);
-    const share = (this.#bytes.get(shareOf(delivery)) ?? 0) + bytes;
-    if (!budgets.some((budget) => this.#totalBytes + bytes <= budget.total && share <= budget.share)) return false;
+    const lines = [...this.#lines.values()];
+    const left = maxBytes - sum(lines.map((line) => line.bytes));
+    // At most as much as is left for others, so that no namespace can fill the outbox.
+    const share = sum(lines.filter((line) => shareOf(line) === shareOf(delivery)).map((line) => line.bytes));
+    if (share + 2 * bytes > left) return false;
     this.#unstored.add(this.#add({ ...delivery, attempts: 0, dueMs: nowMs }, nowMs, bytes));
     return true;
   }
 
   /** Drops what is no longer worth telling of the request, and returns it. */
   keepOnly(requestUid: string, factIds: ReadonlySet<string>): Pending[] {
-    const moot = [...(this.#byRequest.get(requestUid) ?? [])].filter(
-      ({ fact }) => !fact.session && !factIds.has(fact.id),
+    const moot = this.pending.filter(
+      ({ fact }) => fact.request.uid === requestUid && !fact.session && !factIds.has(fact.id),
     );
     for (const pending of moot) this.#remove(pending);
     return moot;
@@ -157,19 +149,19 @@ export class Outbox {
     const startMs = Math.max(nowMs, line.heldUntilMs, readyMs(line, nowMs));
     if (startMs > nowMs) return { atMs: startMs };
     const due = [...line.pending.values()].filter(({ dueMs }) => dueMs <= nowMs);
-    const [first] = due;
+    const first = due.find(isEmergency) ?? due[0];
     if (!first) return { atMs: Math.min(...[...line.pending.values()].map(({ dueMs }) => dueMs)) };
-    const emergency = due.find(isEmergency);
-    const namespace = emergency ? namespaceOf(emergency) : nextNamespace(due, line.lastNamespace);
-    const turn = due.filter((pending) => namespaceOf(pending) === namespace && (!emergency || isEmergency(pending)));
-    return { send: messageOf(turn) };
+    const alike = due.filter(
+      (one) =>
+        namespaceOf(one) === namespaceOf(first) && one.to === first.to && (isEmergency(one) || !isEmergency(first)),
+    );
+    return { send: alike.length > maxSingles ? alike.slice(0, maxDigest) : [first] };
   }
 
   /** When the provider gets a message, before its answer. */
-  took(providerUid: string, nowMs: number, namespace: string): void {
+  took(providerUid: string, nowMs: number): void {
     const line = this.#lines.get(providerUid);
     if (!line) return;
-    line.lastNamespace = namespace;
     line.tokens = tokensOf(line, nowMs) - 1;
     line.filledAtMs = nowMs;
   }
@@ -203,13 +195,7 @@ export class Outbox {
     }
   }
 
-  /** Sends nothing until then, and counts no attempt. */
-  hold(providerUid: string, untilMs: number): void {
-    const line = this.#lines.get(providerUid);
-    if (line) line.heldUntilMs = Math.max(line.heldUntilMs, untilMs);
-  }
-
-  /** The provider changed: what was asked of the earlier one does not matter. */
+  /** All are due now. */
   release(providerUid: string, nowMs: number): void {
     const line = this.#lines.get(providerUid);
     if (!line) return;
@@ -263,39 +249,27 @@ export class Outbox {
 
   #add(stored: StoredDelivery, nowMs: number, bytes = sizeOf(stored)): Pending {
     const pending: Pending = { ...stored, bytes, offeredMs: nowMs, isUnanswered: false };
-    const { provider, fact } = pending;
+    const { provider } = pending;
     const line = this.#lines.get(provider.uid) ?? {
       provider,
       pending: new Map(),
-      lastNamespace: '',
+      bytes: 0,
       tokens: burst,
       filledAtMs: nowMs,
       heldUntilMs: 0,
     };
     this.#lines.set(provider.uid, line);
     line.pending.set(pending.id, pending);
-    const ofRequest = this.#byRequest.get(fact.request.uid) ?? new Set();
-    this.#byRequest.set(fact.request.uid, ofRequest.add(pending));
-    this.#count(pending, bytes);
+    line.bytes += bytes;
     return pending;
   }
 
   #remove(pending: Pending): void {
-    const { id, provider, fact, bytes } = pending;
+    const { id, provider, bytes } = pending;
     const line = this.#lines.get(provider.uid);
     if (!line?.pending.delete(id)) return;
     this.#unstored.delete(pending);
-    const ofRequest = this.#byRequest.get(fact.request.uid);
-    ofRequest?.delete(pending);
-    if (ofRequest?.size === 0) this.#byRequest.delete(fact.request.uid);
-    this.#count(pending, -bytes);
-  }
-
-  #count(pending: Pending, bytes: number): void {
-    this.#totalBytes += bytes;
-    const share = (this.#bytes.get(shareOf(pending)) ?? 0) + bytes;
-    if (share > 0) this.#bytes.set(shareOf(pending), share);
-    else this.#bytes.delete(shareOf(pending));
+    line.bytes -= bytes;
   }
 
   #keepRef(sent: readonly Pending[], ref: string | undefined, nowMs: number): void {
@@ -307,7 +281,8 @@ export class Outbox {
 
 const sizeOf = (delivery: Delivery): number => Buffer.byteLength(JSON.stringify(delivery)) + 64;
 /** By the namespace of the provider. */
-const shareOf = ({ provider }: Delivery): string => provider.key.split('/')[0] ?? '';
+const shareOf = ({ provider }: Pick<Delivery, 'provider'>): string => provider.key.split('/')[0] ?? '';
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0);
 const refKey = ({ provider, fact, to = '' }: Delivery): string => `${provider.uid}/${fact.request.uid}/${to}`;
 const isEmergency = ({ fact }: Delivery): boolean => fact.event === 'emergency';
 const namespaceOf = ({ fact }: Delivery): string => fact.request.namespace;
@@ -318,15 +293,3 @@ const tokensOf = ({ tokens, filledAtMs }: Line, nowMs: number): number =>
 /** When the line has a token. */
 const readyMs = (line: Line, nowMs: number): number =>
   nowMs + Math.ceil(Math.max(0, 1 - tokensOf(line, nowMs)) * tokenMs);
-
-/** Round robin, in the order of names. */
-function nextNamespace(due: readonly Pending[], last: string): string {
-  const names = [...new Set(due.map(namespaceOf))].sort();
-  return names.find((name) => name > last) ?? names[0] ?? '';
-}
-
-/** Of one namespace, oldest first: the first alone, or with all others for its address. */
-function messageOf(turn: readonly Pending[]): readonly Pending[] {
-  const together = turn.filter(({ to }) => to === turn[0]?.to);
-  return together.length > maxSingles ? together.slice(0, maxDigest) : together.slice(0, 1);
-}

@@ -148,17 +148,6 @@ describe('the controllers of notifications', () => {
       assert.deepEqual(stage.told(), []);
     });
 
-    it('read its Secret once a minute at most', async () => {
-      await start({ secretRef: { name: 'chat' } });
-      stage.secret('chat');
-      const reads = () => stage.api.calls.filter(({ plural }) => plural === secrets.plural).length;
-      for (let i = 0; i < 20; i++) {
-        stage.request(`debug-${i}`);
-        await stage.clock.advance(2 * second);
-      }
-      assert.equal(reads(), 1);
-    });
-
     it('that is gone send nothing until it is edited, also from another replica', async () => {
       stage.answers['chat'] = () => ({ delivered: false, code: 'Gone', said: 'HTTP 410' });
       const first = await start();

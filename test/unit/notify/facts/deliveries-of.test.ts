@@ -6,13 +6,13 @@ import { factOf } from '../../../support/notify/facts.ts';
 
 const provider = (over: Partial<ProviderView> = {}): ProviderView => ({
   ...{ key: 'payments/chat', uid: 'p-1', resourceVersion: '1', namespace: 'payments', name: 'chat' },
-  ...{ generation: 1, createdAtMs: 0, conditions: [], lastTest: undefined, testId: undefined },
+  ...{ generation: 1, createdAtMs: 0, status: undefined, labels: {} },
   spec: { type: 'Teams' },
   ...over,
 });
 const subscription = (spec: object = {}, over: Partial<SubscriptionView> = {}): SubscriptionView => ({
   ...{ key: 'payments/s', uid: 's-1', resourceVersion: '1', namespace: 'payments', name: 's' },
-  ...{ generation: 1, createdAtMs: 0, conditions: [] },
+  ...{ generation: 1, createdAtMs: 0, status: undefined, labels: {} },
   spec: { providerRef: { name: 'chat' }, events: ['requested'], ...spec },
   ...over,
 });

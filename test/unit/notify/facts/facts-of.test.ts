@@ -3,7 +3,7 @@ import type { RequestView } from '../../../../src/access/stores/access-views.ts'
 import { readGrant } from '../../../../src/api/access/grant.ts';
 import { formatTime } from '../../../../src/kit/clock.ts';
 import { factsOf, sessionFactsOf } from '../../../../src/notify/facts/facts-of.ts';
-import type { NotifiedRequest, NotifiedSession, TemplateContext } from '../../../../src/notify/stores.ts';
+import type { NotifiedRequest, NotifiedSession, NotifiedTemplate } from '../../../../src/notify/stores.ts';
 import { conditionAt, grantUntil } from '../../../support/notify/objects.ts';
 import { createdAtMs, requestView } from '../../../support/request-views.ts';
 
@@ -22,16 +22,15 @@ const request = (over: Partial<NotifiedRequest> = {}): NotifiedRequest => ({
   ...over,
 });
 
-const template: TemplateContext = {
-  labels: {},
-  approvals: [
-    { name: 'peer', groups: ['devs'] },
-    { name: 'security', count: 2 },
-  ],
-  defaultDuration: '1h',
-  rules: [{ apiGroups: [''], resources: ['pods/log'], verbs: ['get'] }],
-  exec: true,
+type Template = Pick<NotifiedTemplate, 'labels' | 'spec'>;
+const templateWith = (all: NonNullable<Template['spec']['accessConfig']['approvals']>['all']): Template => {
+  const accessConfig = { approvals: { all }, defaultDuration: '1h', allow: ['logs'] };
+  return { labels: {}, spec: { accessConfig } as unknown as Template['spec'] };
 };
+const template = templateWith([
+  { name: 'peer', groups: ['devs'] },
+  { name: 'security', count: 2 },
+]);
 
 const grantOf = (endMs: number, over: object = {}) => {
   const status = { grant: grantUntil({ name: 'debug', uid: 'r-1' }, createdAtMs, createdAtMs + endMs, over) };
@@ -283,7 +282,7 @@ describe('the facts of a request', () => {
     const votes = Array.from({ length: 50 }, (_, i) => vote(`v-${i}`, { voter: long, reason: long }));
     const groups = Array.from({ length: 64 }, () => long.slice(0, 512));
     const view = request({ spec: { ...spec, reason: long }, approval: approval('Approved', { votes }) });
-    const context = { template: { ...template, approvals: Array.from({ length: 4 }, () => ({ name: 'x', groups })) } };
+    const context = { template: templateWith(Array.from({ length: 4 }, () => ({ name: 'x', groups }))) };
     for (const fact of factsOf(view, context, createdAtMs).facts)
       assert.ok(Buffer.byteLength(JSON.stringify(fact)) < 64 * 1024);
   });

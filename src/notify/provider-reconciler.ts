@@ -1,0 +1,198 @@
+import { notificationProviders } from '../api/notify/notification-provider.ts';
+import type { Condition } from '../api/object.ts';
+import { secrets } from '../api/resources.ts';
+import { after, at, done, type Reconciler, type Result } from '../engine/result.ts';
+import { type Clock, formatTime, parseTime } from '../kit/clock.ts';
+import { shorten } from '../kit/shorten.ts';
+import { type Client, findObject } from '../kube/client.ts';
+import { isForbidden } from '../kube/errors.ts';
+import type { Store } from '../kube/store.ts';
+import { WriteThroughCache } from '../kube/write-through-cache.ts';
+import type { Outbox, Pending } from './outbox/outbox.ts';
+import { type Answer, type Message, type Send, type Sink, UnusableSink } from './sink.ts';
+import { sinkOf } from './sink-of.ts';
+import { type ProviderView, viewProvider } from './stores.ts';
+import { writeStatus } from './write-status.ts';
+
+interface ProviderDeps {
+  readonly providers: Store<ProviderView>;
+  readonly client: Pick<Client, 'get' | 'mergePatch'>;
+  readonly send: Send;
+  readonly source: string;
+  readonly clock: Clock;
+  /** Of the present leadership. */
+  readonly outbox: () => Outbox;
+  /** After each answer. `what` happened to these. */
+  readonly onSettled: (what: 'delivered' | 'failed' | 'undelivered' | 'moot', deliveries: readonly Pending[]) => void;
+}
+
+/** Until a Secret or a spec that cannot be used is read again. */
+const problemMs = 60_000;
+const testEveryMs = 5_000;
+/** So that providers of one namespace that hang leave workers to those of others. */
+const maxSendsOfNamespace = 64;
+
+/**
+ * Sends the next message of a provider, and writes to its status what the sink answered. Keys are
+ * `namespace/name`, so a sink delays only itself.
+ */
+export class ProviderReconciler implements Reconciler {
+  readonly #deps: ProviderDeps;
+  readonly #views: WriteThroughCache<ProviderView>;
+  /** The namespace of each message that is being sent. */
+  readonly #sending: string[] = [];
+
+  constructor(deps: ProviderDeps) {
+    this.#deps = deps;
+    const { providers, clock } = deps;
+    this.#views = new WriteThroughCache({ watched: (key) => providers.get(key), uidOf: ({ uid }) => uid, clock });
+    providers.subscribe((event) => this.#views.observe(event));
+  }
+
+  async reconcile(key: string, signal: AbortSignal): Promise<Result> {
+    const { clock, outbox, onSettled } = this.#deps;
+    const provider = this.#views.get(key);
+    for (const { key: itsKey, uid } of outbox().providers) {
+      if (itsKey === key && uid !== provider?.uid) onSettled('moot', outbox().dropProvider(uid));
+    }
+    if (!provider) return done;
+    onSettled('undelivered', outbox().expire(provider.uid, clock.now()));
+    if (!readyOf(provider)) {
+      // The provider is new or was edited: what was asked of the earlier one does not matter.
+      outbox().release(provider.uid, clock.now());
+      return (await this.#write(provider, { ready: initial(provider) }, signal)) ? after(0) : done;
+    }
+    const next = this.#next(provider);
+    if (next === undefined) return done;
+    if (typeof next === 'number') return at(next);
+    const { namespace } = provider;
+    if (this.#sending.filter((one) => one === namespace).length >= maxSendsOfNamespace) return after(1000);
+    this.#sending.push(namespace);
+    try {
+      await this.#send(provider, next, signal);
+    } finally {
+      this.#sending.splice(this.#sending.indexOf(namespace), 1);
+    }
+    return after(0);
+  }
+
+  /** What to send, nothing for a test message; or when (epoch ms). */
+  #next(provider: ProviderView): readonly Pending[] | number | undefined {
+    const { clock, outbox } = this.#deps;
+    const nowMs = clock.now();
+    const testMs = testMsOf(provider, nowMs);
+    if (testMs !== undefined && testMs <= nowMs) return [];
+    const isStopped = provider.spec.suspend === true || readyOf(provider)?.reason === 'Gone';
+    const next = isStopped ? undefined : outbox().next(provider.uid, nowMs);
+    if (next && 'send' in next) return next.send;
+    const times = [testMs, next?.atMs, outbox().nextExpiryMs(provider.uid)].filter((ms) => ms !== undefined);
+    return times.length > 0 ? Math.min(...times) : undefined;
+  }
+
+  async #send(provider: ProviderView, sent: readonly Pending[], signal: AbortSignal): Promise<void> {
+    const { outbox, clock, onSettled } = this.#deps;
+    // A message belongs to the leadership in which it began.
+    const its = outbox();
+    its.took(provider.uid, clock.now());
+    const answer = await this.#answerTo(provider, sent, signal);
+    const nowMs = clock.now();
+    const isTest = sent.length === 0;
+    if (!isTest) {
+      its.settle(sent, answer, nowMs);
+      onSettled(answer.delivered ? 'delivered' : 'failed', sent);
+    } else if (answer.delivered) its.release(provider.uid, nowMs);
+    const { delivered, said: message } = answer;
+    const reason = delivered ? 'Ready' : answer.code;
+    // The message of each answer would change the object all the time.
+    const isKnown = readyOf(provider)?.reason === reason;
+    const written = {
+      ...(isKnown ? {} : { ready: { status: delivered ? 'True' : 'False', reason, message } as const }),
+      ...(isTest ? { lastTest: testOf(provider, answer, nowMs) } : {}),
+    };
+    await this.#write(provider, written, signal);
+  }
+
+  /** Rejects if the API server does not answer. */
+  async #answerTo(provider: ProviderView, sent: readonly Pending[], signal: AbortSignal): Promise<Answer> {
+    try {
+      const sink = await this.#sinkOf(provider, signal);
+      return await this.#deps.send(sink, this.#messageOf(provider, sent), signal);
+    } catch (error) {
+      if (!(error instanceof UnusableSink)) throw error;
+      return { delivered: false, code: error.code, said: error.message, retryAfterMs: problemMs };
+    }
+  }
+
+  async #sinkOf({ namespace, spec }: ProviderView, signal: AbortSignal): Promise<Sink> {
+    if (spec.suspend) throw new UnusableSink('Suspended', suspendedMessage);
+    if (spec.secretRef === undefined) return sinkOf(spec, undefined);
+    const name = { namespace, name: spec.secretRef.name };
+    try {
+      const secret = await findObject(this.#deps.client, secrets, name, { signal });
+      if (!secret) throw unreadable(name, 'does not exist');
+      return sinkOf(spec, secret);
+    } catch (error) {
+      throw isForbidden(error) ? unreadable(name, 'may not be read') : error;
+    }
+  }
+
+  #messageOf({ testId = '' }: ProviderView, sent: readonly Pending[]): Message {
+    const { source, clock, outbox } = this.#deps;
+    const [first] = sent;
+    const base = { source, nowMs: clock.now() };
+    if (!first) return { ...base, id: `test-${testId}`, facts: [] };
+    const earlier = sent.length === 1 ? outbox().refOf(first) : undefined;
+    return {
+      ...base,
+      // A repeated digest may have more facts, and then has another last one.
+      id: sent.length === 1 ? first.fact.id : `digest-${first.id}-${sent.at(-1)?.id}`,
+      facts: sent.map(({ fact }) => fact),
+      ...(first.to === undefined ? {} : { to: first.to }),
+      ...(first.linkBase === undefined ? {} : { linkBase: first.linkBase }),
+      ...(earlier === undefined ? {} : { earlier }),
+    };
+  }
+
+  #write(provider: ProviderView, status: Parameters<typeof writeStatus>[3], signal: AbortSignal) {
+    return this.#views.call(provider.key, async () => {
+      const written = await writeStatus(this.#deps, notificationProviders, provider, status, signal);
+      return written && viewProvider(written);
+    });
+  }
+}
+
+/** Of the present spec. */
+const readyOf = ({ status, generation }: ProviderView): Condition | undefined =>
+  status?.conditions?.find((one) => one.type === 'Ready' && one.observedGeneration === generation);
+
+const suspendedMessage = 'spec.suspend is true, so messages wait, for at most 24 h; set it to false to send them';
+
+const initial = ({ name, namespace, spec }: ProviderView) =>
+  spec.suspend
+    ? ({ status: 'False', reason: 'Suspended', message: suspendedMessage } as const)
+    : ({
+        status: 'Unknown',
+        reason: 'Unproven',
+        message: `nothing was sent yet; try it: drawbridge notify test ${name} -n ${namespace}`,
+      } as const);
+
+/** When a test message is due (epoch ms), if one is asked for. */
+function testMsOf({ testId, status }: ProviderView, nowMs: number): number | undefined {
+  const { id, at: lastAt = '' } = status?.lastTest ?? {};
+  if (testId === undefined || testId === id) return undefined;
+  return Math.max(nowMs, (parseTime(lastAt) ?? 0) + testEveryMs);
+}
+
+const testOf = ({ testId = '' }: ProviderView, { delivered, said }: Answer, nowMs: number) => ({
+  id: testId,
+  at: formatTime(nowMs),
+  delivered,
+  answer: shorten(said, 1024),
+});
+
+const unreadable = ({ namespace, name }: { namespace: string; name: string }, problem: string): UnusableSink =>
+  new UnusableSink(
+    'SecretUnreadable',
+    `Secret ${name} ${problem}; create it, and let the ServiceAccount drawbridge-notify read it: a Role in namespace ${namespace} ` +
+      `with the verb get on secrets, resourceNames [${name}], and a RoleBinding`,
+  );

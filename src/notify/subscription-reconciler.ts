@@ -1,0 +1,53 @@
+import { notificationSubscriptions } from '../api/notify/notification-subscription.ts';
+import type { Condition } from '../api/object.ts';
+import { done, type Reconciler, type Result } from '../engine/result.ts';
+import type { Clock } from '../kit/clock.ts';
+import { compileSelector } from '../kit/label-selector.ts';
+import type { Client } from '../kube/client.ts';
+import { maxSubscriptions, resolve, subscriptionsIn } from './facts/deliveries-of.ts';
+import { type NotifyStores, providerKeyOf, type SubscriptionView } from './stores.ts';
+import { writeStatus } from './write-status.ts';
+
+interface SubscriptionDeps {
+  readonly stores: Pick<NotifyStores, 'providers' | 'subscriptions'>;
+  readonly client: Pick<Client, 'mergePatch'>;
+  readonly clock: Clock;
+}
+
+/** Says in the condition Ready of a subscription why it tells nothing. */
+export class SubscriptionReconciler implements Reconciler {
+  readonly #deps: SubscriptionDeps;
+
+  constructor(deps: SubscriptionDeps) {
+    this.#deps = deps;
+  }
+
+  async reconcile(key: string, signal: AbortSignal): Promise<Result> {
+    const { stores } = this.#deps;
+    const view = stores.subscriptions.get(key);
+    if (view)
+      await writeStatus(this.#deps, notificationSubscriptions, view, { ready: readinessOf(view, stores) }, signal);
+    return done;
+  }
+}
+
+function readinessOf(
+  subscription: SubscriptionView,
+  { providers, subscriptions }: SubscriptionDeps['stores'],
+): Pick<Condition, 'status' | 'reason' | 'message'> {
+  const isUsed = subscriptionsIn(subscriptions, subscription.namespace).some(({ uid }) => uid === subscription.uid);
+  const resolved = isUsed ? resolve(subscription, providers) : ({ problem: 'TooManySubscriptions' } as const);
+  const selector = compileSelector(subscription.spec.templateSelector ?? {});
+  if ('error' in selector)
+    return { status: 'False', reason: 'SelectorInvalid', message: `spec.templateSelector: ${selector.error}` };
+  if ('provider' in resolved)
+    return { status: 'True', reason: 'Ready', message: `NotificationProvider ${resolved.provider.key} is told` };
+  const key = providerKeyOf(subscription);
+  const messages = {
+    TooManySubscriptions: `namespace ${subscription.namespace} has more than ${maxSubscriptions}, of which the first by name are used; delete others`,
+    ProviderNotFound: `NotificationProvider ${key} does not exist or is not valid; create or correct it`,
+    ProviderNotAllowed: `spec.namespaces of NotificationProvider ${key} does not name the namespace ${subscription.namespace}; ask its owner to add it`,
+    RequesterNeedsEmail: `NotificationProvider ${key} is not of type Email; set spec.to to Channel, or name a provider of that type`,
+  };
+  return { status: 'False', reason: resolved.problem, message: messages[resolved.problem] };
+}
