@@ -82,7 +82,7 @@ export function notifyControllers(deps: NotifyDeps): readonly Runnable[] {
   return [
     keeper.writingLast(controller('notify-outbox', keeper, keeper.sources, 1)),
     // Before the delivery, so that what became moot meanwhile is not told.
-    controller('notify-facts', facts, [facts.source], 16),
+    controller('notify-facts', facts, facts.sources, 16),
     controller(
       'notify-provider',
       new ProviderReconciler({ ...deps, providers, outbox, onSettled: settled }),
@@ -112,23 +112,19 @@ export function countOf(metrics: Metrics): (result: Result, deliveries: readonly
 }
 
 export function watchOutbox(metrics: Metrics, clock: Clock, outbox: () => OutboxKeeper['outbox']): void {
+  const name = 'drawbridge_notifications';
   const help = 'In the leader, by the type of the provider.';
-  metrics.collected(
-    { name: 'drawbridge_notifications_pending', help: `Messages that wait. ${help}`, labels: ['type'] },
-    (set) => {
-      for (const [type, { count }] of outbox().waiting()) set({ type }, count);
-    },
-  );
-  metrics.collected(
-    {
-      name: 'drawbridge_notifications_oldest_pending_seconds',
-      help: `Since the oldest message that waits is about something that happened. ${help}`,
-      labels: ['type'],
-    },
-    (set) => {
-      for (const [type, { sinceMs }] of outbox().waiting()) set({ type }, Math.max(0, clock.now() - sinceMs) / 1000);
-    },
-  );
+  const byType = () => Map.groupBy(outbox().pending, ({ provider }) => provider.type);
+  metrics.collected({ name: `${name}_pending`, help: `Messages that wait. ${help}`, labels: ['type'] }, (set) => {
+    for (const [type, pending] of byType()) set({ type }, pending.length);
+  });
+  const since = `Since the oldest message that waits is about something that happened. ${help}`;
+  metrics.collected({ name: `${name}_oldest_pending_seconds`, help: since, labels: ['type'] }, (set) => {
+    for (const [type, pending] of byType()) {
+      const oldestMs = Math.min(...pending.map(({ fact }) => fact.atMs));
+      set({ type }, Math.max(0, clock.now() - oldestMs) / 1000);
+    }
+  });
 }
 
 /** Once a minute. */
@@ -137,12 +133,9 @@ function warnOfFull(log: Log, clock: Clock): (delivery: Delivery) => void {
   return ({ provider }) => {
     if (clock.now() < nextMs) return;
     nextMs = clock.now() + 60_000;
-    log.warn(
-      'the outbox has no room for more notifications of a provider; they wait with their requests, for at most a day',
-      {
-        provider: provider.key,
-      },
-    );
+    log.warn('the outbox has no room for more of a provider; they wait with their requests, for at most a day', {
+      provider: provider.key,
+    });
   };
 }
 

@@ -8,7 +8,7 @@ import { sendSlack } from './media/slack.ts';
 import { sendTeams } from './media/teams.ts';
 import { sendWebhook } from './media/webhook.ts';
 import { saidBy } from './said.ts';
-import type { Answer, Send } from './sink.ts';
+import type { Send } from './sink.ts';
 
 const media: Readonly<Record<ProviderType, Medium>> = {
   Webhook: sendWebhook,
@@ -25,7 +25,6 @@ interface SendDeps {
   readonly lookup?: Lookup;
 }
 
-/** Throws CodedError `InvalidRange`. */
 export function createSend({ clock, allowed, lookup }: SendDeps): Send {
   const resolve = createResolve(allowed, lookup);
   return async (sink, message, signal) => {
@@ -36,14 +35,12 @@ export function createSend({ clock, allowed, lookup }: SendDeps): Send {
       return { ...answer, said: saidBy(sink, answer.said) };
     } catch (error) {
       signal.throwIfAborted();
-      return { ...failure(error), said: saidBy(sink, describe(limit.timedOut ? limit.signal.reason : error)) };
+      const code =
+        error instanceof CodedError && error.code === 'AddressNotAllowed' ? 'AddressNotAllowed' : 'Unreachable';
+      const reason = limit.timedOut ? limit.signal.reason : error;
+      return { delivered: false, code, said: saidBy(sink, describe(reason)) };
     } finally {
       limit.release();
     }
   };
 }
-
-const failure = (error: unknown): Omit<Answer & { delivered: false }, 'said'> => ({
-  delivered: false,
-  code: error instanceof CodedError && error.code === 'AddressNotAllowed' ? 'AddressNotAllowed' : 'Unreachable',
-});

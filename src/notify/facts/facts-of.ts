@@ -67,7 +67,7 @@ export function sessionFactsOf(
   const known = request ? commonOf(request.view, request) : unknownRequest;
   const common = {
     ...known,
-    request: { ...spec.request, namespace, uid: request?.view.uid ?? '' },
+    request: { kind: spec.request.kind, namespace, name: spec.request.name, uid: request?.view.uid ?? '' },
     pod: spec.pod,
     session: {
       name,
@@ -158,9 +158,11 @@ const neededOf = (template: Template | undefined): Fact['approvals'] =>
 function approvalsOf({ approval, spec }: NotifiedRequest, template: Template | undefined): Fact['approvals'] {
   const needed = neededOf(template);
   if (!approval?.all) return spec.emergency ? [] : needed;
-  return approval.all.map((entry) => ({
-    ...entry,
-    groups: needed.find(({ name }) => name === entry.name)?.groups ?? [],
+  return approval.all.map(({ name, have, need }) => ({
+    name,
+    have,
+    need,
+    groups: needed.find((one) => one.name === name)?.groups ?? [],
   }));
 }
 

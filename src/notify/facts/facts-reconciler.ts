@@ -1,8 +1,9 @@
-import { type Access, accesses, accessOfRequest } from '../../api/access/kinds.ts';
+import { accesses, accessOfRequest } from '../../api/access/kinds.ts';
 import { childNameOf } from '../../api/access/names.ts';
 import { keyOf } from '../../api/object.ts';
 import { after, at, done, type Reconciler, type Result } from '../../engine/result.ts';
 import type { Emit, Source } from '../../engine/source.ts';
+import { fromSubscription } from '../../engine/sources/from-subscription.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { STALE_MS, type StoreEvent } from '../../kube/store.ts';
 import { type Outbox, type Pending, settledAfterMs } from '../outbox/outbox.ts';
@@ -11,13 +12,14 @@ import {
   byProvider,
   byUid,
   type NotifiedRequest,
+  type NotifiedSession,
   type NotifyStores,
   type ProviderView,
   type SubscriptionView,
 } from '../stores.ts';
 import { type Delivery, deliveriesOf, subscriptionsIn } from './deliveries-of.ts';
-import { type FoundFact, factsOf, type RequestContext, sessionFactsOf } from './facts-of.ts';
-import { Remembered, rememberedMs } from './remembered.ts';
+import { type FoundFact, factsOf, type RequestContext, sessionFactsOf, tellableMs } from './facts-of.ts';
+import { rememberDeleted } from './remembered.ts';
 
 interface FactsDeps {
   readonly stores: NotifyStores;
@@ -34,6 +36,9 @@ interface FactsDeps {
 /** How long facts for which the outbox has no room stay with their request. */
 const fullMs = 30_000;
 
+/** Waits until all stores have synced. */
+const firstRound = '';
+
 type KnownRequest = RequestContext & { readonly view: NotifiedRequest };
 
 /**
@@ -43,7 +48,8 @@ type KnownRequest = RequestContext & { readonly view: NotifiedRequest };
  */
 export class FactsReconciler implements Reconciler {
   readonly #deps: FactsDeps;
-  readonly #remembered: Remembered;
+  /** Deleted ones: by uid; templates by kind and `namespace/name`, because requests may outlive them. */
+  readonly #gone;
   /** By the uid of the object, and the id of the fact: since when it is known. */
   readonly #known = new Map<string, Map<string, number>>();
   /** By uid: since when it waits for a reconcile, oldest first. 0: since before this leadership. */
@@ -52,7 +58,13 @@ export class FactsReconciler implements Reconciler {
 
   constructor(deps: FactsDeps) {
     this.#deps = deps;
-    this.#remembered = new Remembered(deps.stores, deps.clock);
+    const { stores, clock } = deps;
+    const uidOf = ({ uid }: { readonly uid: string }): string => uid;
+    this.#gone = {
+      requests: rememberDeleted(stores.requests, clock, uidOf),
+      sessions: rememberDeleted([stores.sessions], clock, uidOf),
+      templates: rememberDeleted(stores.templates, clock, ({ key }, { resource }) => `${resource.kind}/${key}`),
+    };
   }
 
   /** Until then, all facts were offered; 0 until the first round is over. */
@@ -64,50 +76,52 @@ export class FactsReconciler implements Reconciler {
     return this.#seenMs;
   }
 
-  readonly source: Source = { name: 'facts', start: (emit, signal) => this.#start(emit, signal) };
+  get sources(): readonly Source[] {
+    const { stores } = this.#deps;
+    const ofObject = (event: StoreEvent<{ readonly uid: string }>): string[] => [
+      this.#waits(event.type === 'deleted' ? event.before.uid : event.now.uid),
+    ];
+    const ofNamespace = (namespace: string): string[] =>
+      [...stores.requests, stores.sessions].flatMap((store) =>
+        store.byIndex(byNamespace, namespace).map(({ uid }) => this.#waits(uid)),
+      );
+    return [
+      { name: 'deleted', start: (emit) => this.#start(emit) },
+      ...stores.requests.map((store) => fromSubscription('request', store, ofObject)),
+      fromSubscription('session', stores.sessions, ofObject),
+      fromSubscription('subscription', stores.subscriptions, (event) =>
+        isChange(event) ? ofNamespace(event.now.namespace) : [],
+      ),
+      fromSubscription('provider', stores.providers, (event) => {
+        const subscriptions = isChange(event) ? stores.subscriptions.byIndex(byProvider, event.key) : [];
+        return subscriptions.flatMap(({ namespace }) => ofNamespace(namespace));
+      }),
+      {
+        name: 'synced',
+        start: async (_, signal) => {
+          await Promise.all(stores.all.map((store) => store.whenSynced(signal)));
+          this.#waiting.delete(firstRound);
+        },
+      },
+    ];
+  }
 
   reconcile(uid: string): Promise<Result> {
     return Promise.resolve(this.#reconcile(uid));
   }
 
-  async #start(emit: Emit, signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted();
-    const { stores, clock } = this.#deps;
+  async #start(emit: Emit): Promise<void> {
     this.#known.clear();
     this.#waiting.clear();
     this.#seenMs = 0;
-    let isFirstRound = true;
-    // Holds the time back until the last store has synced.
-    this.#waiting.set('', 0);
-    const add = (uid: string): void => {
-      if (!this.#waiting.has(uid)) this.#waiting.set(uid, isFirstRound ? 0 : clock.now());
-      emit(uid, 'changed');
-    };
-    const addNamespace = (namespace: string): void => {
-      for (const store of [...stores.requests, stores.sessions]) {
-        for (const { uid } of store.byIndex(byNamespace, namespace)) add(uid);
-      }
-    };
-    const addObject = (event: StoreEvent<{ readonly uid: string }>): void =>
-      add(event.type === 'deleted' ? event.before.uid : event.now.uid);
-    const unsubscribe = [
-      ...stores.requests.map((store) => store.subscribe(addObject)),
-      stores.sessions.subscribe(addObject),
-      stores.subscriptions.subscribe((event) => {
-        if (isChange(event)) addNamespace(event.now.namespace);
-      }),
-      stores.providers.subscribe((event) => {
-        if (!isChange(event)) return;
-        for (const { namespace } of stores.subscriptions.byIndex(byProvider, event.key)) addNamespace(namespace);
-      }),
-    ];
-    signal.addEventListener('abort', () => {
-      for (const end of unsubscribe) end();
-    });
-    for (const uid of [...this.#remembered.requests.keys(), ...this.#remembered.sessions.keys()]) add(uid);
-    await Promise.all(stores.all.map((store) => store.whenSynced(signal)));
-    isFirstRound = false;
-    this.#waiting.delete('');
+    this.#waiting.set(firstRound, 0);
+    for (const uid of [...this.#gone.requests.keys(), ...this.#gone.sessions.keys()]) emit(this.#waits(uid), 'deleted');
+  }
+
+  #waits(uid: string): string {
+    const sinceMs = this.#waiting.has(firstRound) ? 0 : this.#deps.clock.now();
+    if (!this.#waiting.has(uid)) this.#waiting.set(uid, sinceMs);
+    return uid;
   }
 
   #reconcile(uid: string): Result {
@@ -120,11 +134,13 @@ export class FactsReconciler implements Reconciler {
       return done;
     }
     const { facts, nextAtMs, context } = found;
-    if (!found.isSession) for (const moot of outbox().keepOnly(uid, new Set(facts.map(({ id }) => id)))) onMoot(moot);
+    for (const moot of outbox().keepOnly(uid, new Set(facts.map(({ id }) => id)))) onMoot(moot);
     if (!facts.every((fact) => this.#offer(uid, fact, context, nowMs))) return after(fullMs);
     this.#waiting.delete(uid);
     if (nextAtMs !== undefined) return at(nextAtMs);
-    return found.isDeleted ? after(rememberedMs) : done;
+    if (facts.length > 0) return after(tellableMs);
+    this.#known.delete(uid);
+    return done;
   }
 
   /** False if there is no room. */
@@ -152,18 +168,13 @@ export class FactsReconciler implements Reconciler {
 
   #find(uid: string, nowMs: number) {
     const request = this.#request(uid);
-    if (request) {
-      const isDeleted = request.deletedAtMs !== undefined;
-      return { ...factsOf(request.view, request, nowMs), context: request, isDeleted, isSession: false };
-    }
+    if (request) return { ...factsOf(request.view, request, nowMs), context: request };
     const [view] = this.#deps.stores.sessions.byIndex(byUid, uid);
-    const gone = this.#remembered.sessions.get(uid);
+    const gone = this.#gone.sessions.get(uid);
     const session = view ?? gone?.view;
     if (!session) return undefined;
     const context = this.#requestOf(session);
-    const deletedAtMs = view ? undefined : gone?.deletedAtMs;
-    const found = sessionFactsOf(session, context, deletedAtMs, nowMs);
-    return { ...found, context, isDeleted: !view, isSession: true };
+    return { ...sessionFactsOf(session, context, view ? undefined : gone?.deletedAtMs, nowMs), context };
   }
 
   #request(uid: string): KnownRequest | undefined {
@@ -171,43 +182,28 @@ export class FactsReconciler implements Reconciler {
       const [view] = store.byIndex(byUid, uid);
       if (view) return { view, template: this.#template(view) };
     }
-    const gone = this.#remembered.requests.get(uid);
+    const gone = this.#gone.requests.get(uid);
     return gone && { ...gone, template: this.#template(gone.view) };
   }
 
-  /** Its name may belong to another request by now. */
-  #requestOf({
-    namespace,
-    spec,
-  }: {
-    readonly namespace: string;
-    readonly spec: SessionGrant;
-  }): KnownRequest | undefined {
-    const { requests } = this.#deps.stores;
-    const { kind, name } = spec.request;
-    const present = requests[positionOf(accessOfRequest(kind))]?.get(keyOf({ namespace, name }));
-    const isIts = (view: NotifiedRequest | undefined): boolean =>
-      view?.kind === kind && view.namespace === namespace && childNameOf(view) === spec.grant;
-    if (isIts(present)) return this.#request(present?.uid ?? '');
-    const gone = this.#remembered.requests.keys().find((uid) => isIts(this.#remembered.requests.get(uid)?.view));
-    return gone === undefined ? undefined : this.#request(gone);
+  #requestOf({ namespace, spec }: NotifiedSession): KnownRequest | undefined {
+    const key = keyOf({ namespace, name: spec.request.name });
+    const present = this.#deps.stores.requests.flatMap((store) => store.get(key) ?? []);
+    const gone = [...this.#gone.requests.values()].map(({ view }) => view);
+    // Its name may belong to another request by now.
+    const its = [...present, ...gone].find(
+      (view) => view.kind === spec.request.kind && view.namespace === namespace && childNameOf(view) === spec.grant,
+    );
+    return its && this.#request(its.uid);
   }
 
   #template({ kind, namespace, spec }: NotifiedRequest) {
     const access = accessOfRequest(kind);
     const key = keyOf({ namespace, name: spec.templateName });
-    const present = this.#deps.stores.templates[positionOf(access)]?.get(key);
-    const goneKey = keyOf({ namespace: access.template.resource.kind, name: key });
-    return present ?? this.#remembered.templates.get(goneKey)?.view;
+    const present = this.#deps.stores.templates[accesses.indexOf(access)]?.get(key);
+    return present ?? this.#gone.templates.get(`${access.template.resource.kind}/${key}`)?.view;
   }
 }
-
-interface SessionGrant {
-  readonly grant: string;
-  readonly request: { readonly kind: NotifiedRequest['kind']; readonly name: string };
-}
-
-const positionOf = (access: Access): number => accesses.indexOf(access);
 
 /** Not of the status, which this process writes. */
 const isChange = <View extends ProviderView | SubscriptionView>(

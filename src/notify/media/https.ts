@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
+import { CodedError } from '../../kit/errors.ts';
 import { retryAfterMs } from '../../kube/status-error.ts';
 import { lookupIn } from '../destination.ts';
 import type { Answer } from '../sink.ts';
@@ -13,7 +14,8 @@ export interface HttpsAnswer {
 }
 
 interface Post {
-  readonly url: URL;
+  /** Default: the address of the sink. */
+  readonly url?: URL | undefined;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
   /** Of the answer; the rest is not read. Default 4 KiB. */
@@ -23,8 +25,9 @@ interface Post {
 /** Without a proxy, and on a new connection: only that is to a checked address. */
 export async function post(
   { sink, resolve, clock, signal }: Delivery,
-  { url, headers, body, maxAnswerBytes = 4096 }: Post,
+  { url = sink.address, headers, body, maxAnswerBytes = 4096 }: Post,
 ): Promise<HttpsAnswer> {
+  if (!url) throw new CodedError('NoAddress', 'the provider has no address');
   const addresses = await resolve(url.hostname.replace(/^\[|\]$/g, ''));
   const response = await new Promise<IncomingMessage>((onResponse, onError) => {
     const call = request(url, {

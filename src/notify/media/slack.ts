@@ -6,9 +6,7 @@ import type { Delivery, Medium } from './medium.ts';
 import { type MessageText, textOf } from './text.ts';
 
 /** Of Block Kit, in characters after escaping. */
-const limits = { header: 150, section: 3000, field: 2000, fields: 10, url: 3000 };
-/** Longer values get the whole width. */
-const maxFieldValue = 80;
+const limits = { header: 150, section: 3000, url: 3000 };
 
 const api = new URL('https://slack.com/api');
 /** The API repeats the message in its answer. */
@@ -20,9 +18,9 @@ const rateLimitMs = 30_000;
 export const sendSlack: Medium = async (delivery) => {
   const { sink, message } = delivery;
   const text = slackMessage(textOf(message));
-  if (sink.token === undefined && sink.address !== undefined) {
+  if (sink.token === undefined) {
     const headers = { 'content-type': 'application/json; charset=utf-8' };
-    return answerOf(await post(delivery, { url: sink.address, headers, body: JSON.stringify(text) }));
+    return answerOf(await post(delivery, { headers, body: JSON.stringify(text) }));
   }
   const { earlier = '' } = message;
   const [, channel, ts] = /^([^/]+)\/([^/]+)$/.exec(earlier) ?? [];
@@ -88,18 +86,9 @@ function escaped(text: string, max: number): string {
 
 /** Of escaped text. In it, neither mentions nor links nor formatting have a meaning. */
 const plain = (text: string) => ({ type: 'plain_text' as const, text, emoji: false as const });
-const section = (text: string) => ({ type: 'section' as const, text: plain(text) });
-const fieldsSection = (texts: readonly string[]) =>
-  texts.length === 0 ? [] : [{ type: 'section' as const, fields: texts.map(plain) }];
-
-type Line = MessageText['lines'][number];
-const lineText = ({ label, value }: Line, max: number): string => escaped(`${label}: ${value}`, max);
-const isShort = ({ value }: Line): boolean => value.length <= maxFieldValue;
 
 export function slackMessage({ title, lines, digest, footer, link, command }: MessageText) {
-  const fields = lines.filter(isShort).map((line) => lineText(line, limits.field));
-  // Each line has its share, so that no user can push the others out by characters that grow.
-  const share = Math.floor(limits.section / Math.max(1, digest.length)) - 1;
+  const texts = [...lines.map(({ label, value }) => `${label}: ${value}`), ...digest];
   const button = link !== undefined &&
     link.length <= limits.url && { type: 'button' as const, action_id: 'open', text: plain('Open'), url: link };
   return {
@@ -111,13 +100,10 @@ export function slackMessage({ title, lines, digest, footer, link, command }: Me
     unfurl_media: false,
     blocks: [
       { type: 'header' as const, text: plain(escaped(title, limits.header)) },
-      ...lines.filter((line) => !isShort(line)).map((line) => section(lineText(line, limits.section))),
-      ...fieldsSection(fields.slice(0, limits.fields)),
-      ...fieldsSection(fields.slice(limits.fields, 2 * limits.fields)),
-      ...(digest.length === 0 ? [] : [section(digest.map((line) => escaped(line, share)).join('\n'))]),
+      ...texts.map((line) => ({ type: 'section' as const, text: plain(escaped(line, limits.section)) })),
       ...(command === undefined ? [] : [code(command)]),
       ...(button ? [{ type: 'actions' as const, elements: [button] }] : []),
-      { type: 'context' as const, elements: [plain(escaped(footer, limits.field))] },
+      { type: 'context' as const, elements: [plain(escaped(footer, limits.section))] },
     ],
   };
 }

@@ -1,14 +1,11 @@
-import { CodedError } from '../../kit/errors.ts';
 import { answerOf, post } from './https.ts';
 import type { Medium } from './medium.ts';
 import { type MessageText, textOf } from './text.ts';
 
 /** To the URL of a workflow that posts the card which it receives. */
 export const sendTeams: Medium = async (delivery) => {
-  const { sink, message } = delivery;
-  if (sink.address === undefined) throw new CodedError('NoAddress', 'the provider has no address');
-  const body = JSON.stringify(teamsMessage(textOf(message)));
-  return answerOf(await post(delivery, { url: sink.address, headers: { 'content-type': 'application/json' }, body }));
+  const body = JSON.stringify(teamsMessage(textOf(delivery.message)));
+  return answerOf(await post(delivery, { headers: { 'content-type': 'application/json' }, body }));
 };
 
 interface RunStyle {

@@ -44,8 +44,6 @@ export interface OutboxStoreDeps {
 export class OutboxStore {
   readonly #deps: OutboxStoreDeps;
   readonly #shards: Shard[] = [];
-  /** By the id of the delivery. */
-  readonly #places = new Map<string, number>();
 
   constructor(deps: OutboxStoreDeps) {
     this.#deps = deps;
@@ -56,11 +54,9 @@ export class OutboxStore {
     const nowMs = this.#deps.clock.now();
     const texts = await Promise.all(Array.from({ length: outboxShards }, (_, shard) => this.#read(shard, signal)));
     const head = this.#parsed(0, texts[0]);
-    const pending = texts.slice(1).flatMap((text, index) => {
-      const list = this.#parsed(index + 1, text);
-      const deliveries = Array.isArray(list) ? list.filter(isDelivery) : [];
-      for (const { id } of deliveries) this.#places.set(id, index + 1);
-      return deliveries;
+    const pending = texts.flatMap((text, shard) => {
+      const list = shard === 0 ? [] : this.#parsed(shard, text);
+      return Array.isArray(list) ? list.filter(isDelivery).map((one) => ({ ...one, shard })) : [];
     });
     pending.sort((a, b) => a.fact.atMs - b.fact.atMs);
     const storedMs = own(head, 'floorMs');
@@ -74,35 +70,11 @@ export class OutboxStore {
 
   /** Writes the shards that changed. Rejects as the client does; then it may have written some. */
   async write(state: Omit<OutboxState, 'pending'> & { readonly pending: readonly Pending[] }, signal: AbortSignal) {
-    const lists = this.#place(state.pending);
     const told = [...state.told].slice(-maxStoredTold);
     const head = { floorMs: state.floorMs, told: Object.fromEntries(told), refs: Object.fromEntries(state.refs) };
     // The head last: what it covers must be stored, and telling twice is better than never.
-    for (const [index, list] of lists.entries()) await this.#writeShard(index + 1, JSON.stringify(list), signal);
+    for (const [shard, list] of shardsOf(state.pending)) await this.#writeShard(shard, JSON.stringify(list), signal);
     await this.#writeShard(0, JSON.stringify(head), signal);
-  }
-
-  #place(pending: readonly Pending[]): StoredDelivery[][] {
-    const lists: StoredDelivery[][] = Array.from({ length: outboxShards - 1 }, () => []);
-    const sizes = lists.map(() => 0);
-    const put = (one: Pending, shard: number): void => {
-      const { bytes, offeredMs: _, isUnanswered: __, ...stored } = one;
-      lists[shard - 1]?.push(stored);
-      sizes[shard - 1] = (sizes[shard - 1] ?? 0) + bytes;
-      this.#places.set(one.id, shard);
-    };
-    const ids = new Set(pending.map(({ id }) => id));
-    for (const id of this.#places.keys()) if (!ids.has(id)) this.#places.delete(id);
-    const isNew = pending.filter((one) => {
-      const shard = this.#places.get(one.id);
-      if (shard !== undefined) put(one, shard);
-      return shard === undefined;
-    });
-    for (const one of isNew) {
-      const shard = sizes.findIndex((size) => size + one.bytes <= maxShardBytes);
-      put(one, shard + 1);
-    }
-    return lists;
   }
 
   async #read(shard: number, signal: AbortSignal): Promise<string | undefined> {
@@ -157,6 +129,27 @@ export class OutboxStore {
       return undefined;
     }
   }
+}
+
+/** The content of each. A new delivery gets a place in the first that has room, and keeps it. */
+function shardsOf(pending: readonly Pending[]): Map<number, StoredDelivery[]> {
+  const shards = Array.from({ length: outboxShards - 1 }, (_, index) => ({
+    shard: index + 1,
+    bytes: 0,
+    list: [] as StoredDelivery[],
+  }));
+  const isNew = ({ shard }: Pending): boolean => shard === undefined;
+  for (const one of [...pending.filter((old) => !isNew(old)), ...pending.filter(isNew)]) {
+    const its = shards.find(({ shard, bytes }) =>
+      isNew(one) ? bytes + one.bytes <= maxShardBytes : shard === one.shard,
+    );
+    if (!its) continue;
+    one.shard = its.shard;
+    its.bytes += one.bytes;
+    const { bytes: _, offeredMs: __, isUnanswered: ___, ...stored } = one;
+    its.list.push(stored);
+  }
+  return new Map(shards.map(({ shard, list }) => [shard, list]));
 }
 
 /** When to write: what waits is stored soon, what was told when a minute has passed. Epoch ms. */

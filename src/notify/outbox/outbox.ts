@@ -5,7 +5,6 @@
 //               ^                └─ refused: due again later
 //               └─ moot, or a day old: dropped, and counted by the caller
 
-import type { ProviderType } from '../../api/notify/notification-provider.ts';
 import { jittered } from '../../kit/backoff.ts';
 import { RecentMap } from '../../kit/recent-map.ts';
 import type { Delivery } from '../facts/deliveries-of.ts';
@@ -23,12 +22,14 @@ export interface Pending extends Delivery {
   readonly bytes: number;
   attempts: number;
   dueMs: number;
+  /** The ConfigMap that has it. */
+  shard?: number;
   /** The last attempt got no answer, so the next answer to another message makes it due. */
   isUnanswered: boolean;
 }
 
 /** As it is stored. */
-export type StoredDelivery = Delivery & Pick<Pending, 'attempts' | 'dueMs'>;
+export type StoredDelivery = Delivery & Pick<Pending, 'attempts' | 'dueMs' | 'shard'>;
 
 export interface Ref {
   readonly ref: string;
@@ -70,8 +71,8 @@ const maxPending = 2_000;
 const maxTold = 100_000;
 const maxRefs = 2_000;
 
-/** Of all; the ConfigMaps have room for it. */
-const maxBytes = 6.5 * 2 ** 20;
+/** Of all. The ConfigMaps have room for it, even if much of each is left because the next is too long. */
+const maxBytes = 5 * 2 ** 20;
 
 export class Outbox {
   readonly #random: () => number;
@@ -218,16 +219,6 @@ export class Outbox {
 
   get providers(): Delivery['provider'][] {
     return [...this.#lines.values()].map(({ provider }) => provider);
-  }
-
-  /** By the type of the provider: how many, and since when the oldest waits. */
-  waiting(): Map<ProviderType, { count: number; sinceMs: number }> {
-    const byType = new Map<ProviderType, { count: number; sinceMs: number }>();
-    for (const { provider, fact } of this.pending) {
-      const { count, sinceMs } = byType.get(provider.type) ?? { count: 0, sinceMs: fact.atMs };
-      byType.set(provider.type, { count: count + 1, sinceMs: Math.min(sinceMs, fact.atMs) });
-    }
-    return byType;
   }
 
   /** Since when a delivery waits that is not stored. */

@@ -220,9 +220,9 @@ describe('an outbox', () => {
       }
     };
     fill('bad');
-    assert.ok(offered < 3.25 * 2 ** 20);
+    assert.ok(offered < 2.5 * 2 ** 20);
     for (const namespace of ['worse', 'worst']) fill(namespace);
-    assert.ok(offered < 6.5 * 2 ** 20);
+    assert.ok(offered < 5 * 2 ** 20);
     assert.equal(
       outbox.offer(about('mine', { reason }, { provider: { key: 'my/chat', uid: 'my', type: 'Teams' } }), 0),
       true,

@@ -79,8 +79,4 @@ describe('the addresses that a sink may have', () => {
     for (const host of ['2130706433', '0x7f.1', '0177.0.0.1', '127.1'])
       await assert.rejects(createResolve([])(new URL(`smtp://${host}`).hostname), notAllowed, host);
   });
-
-  for (const range of ['10.0.0.0', '10.0.0.0/33', 'fd00::/129', 'example.com/8', '10.0.0.0/-1', '/8', '10.0.0.0/8/8'])
-    it(`are not those of the range ${range}, which is invalid`, () =>
-      assert.throws(() => createResolve([range]), { code: 'InvalidRange' }));
 });
