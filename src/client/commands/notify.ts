@@ -14,7 +14,6 @@ import { follow } from '../follow.ts';
 import { outputForm, printObject } from '../output.ts';
 import { Problem } from '../problem.ts';
 import { Progress } from '../progress.ts';
-import { readyOf } from '../request-state.ts';
 
 /** More than the longest timeout of a provider, 30 s. */
 const MAX_WAIT_MS = 45_000;
@@ -53,29 +52,25 @@ async function answered(
   id: string,
 ): Promise<KubeObject> {
   const { namespace, program, where } = connection;
-  const again = `To try again: ${program} notify test ${name} ${where}`;
+  const toContinue = `To try again: ${program} notify test ${name} ${where}`;
   const progress = new Progress(io);
   const deadlineMs = clock.monotonic() + MAX_WAIT_MS;
-  let ready = '';
   const onChange = (provider: KubeObject | undefined): KubeObject | undefined => {
     if (!provider) throw new Problem(exits.failed, `provider ${name} was deleted in namespace ${namespace}`);
-    ready = readyOf(provider)?.message ?? '';
-    if (lastTestOf(provider)?.id === id) return provider;
     progress.show(`waiting for the answer of ${fullName(provider)}`);
-    return undefined;
+    return lastTestOf(provider)?.id === id ? provider : undefined;
   };
   const tick = (): void => {
     progress.spin();
     if (clock.monotonic() < deadlineMs) return;
-    const found = ready === '' ? '' : ` (its condition Ready: ${ready})`;
     throw new Problem(
       exits.failed,
-      `no answer within ${MAX_WAIT_MS / 1000} s${found}; the feature notify may not run: ask an administrator to set the chart value features.notify, and check: kubectl get pods -A -l app.kubernetes.io/name=drawbridge,app.kubernetes.io/component=notify. ${again}`,
+      `no answer within ${MAX_WAIT_MS / 1000} s; the feature notify may not run: ask an administrator to set the chart value features.notify, and check: kubectl get pods -A -l app.kubernetes.io/name=drawbridge,app.kubernetes.io/component=notify. ${toContinue}`,
     );
   };
   try {
     const followed = [{ resource: notificationProviders, name: { namespace, name } }];
-    return await follow(connection, followed, { clock, signal, onChange, tick, toContinue: again });
+    return await follow(connection, followed, { clock, signal, onChange, tick, toContinue });
   } finally {
     progress.end();
   }

@@ -1,10 +1,11 @@
 import { accesses, accessOfRequest } from '../../api/access/kinds.ts';
 import { childNameOf } from '../../api/access/names.ts';
-import { keyOf } from '../../api/object.ts';
+import { keyOf, nameOf } from '../../api/object.ts';
 import { after, at, done, type Reconciler, type Result } from '../../engine/result.ts';
 import type { Emit, Source } from '../../engine/source.ts';
 import { fromSubscription } from '../../engine/sources/from-subscription.ts';
 import type { Clock } from '../../kit/clock.ts';
+import { RecentMap } from '../../kit/recent-map.ts';
 import { STALE_MS, type StoreEvent } from '../../kube/store.ts';
 import { type Outbox, type Pending, settledAfterMs } from '../outbox/outbox.ts';
 import {
@@ -18,7 +19,7 @@ import {
   type SubscriptionView,
 } from '../stores.ts';
 import { type Delivery, deliveriesOf, subscriptionsIn } from './deliveries-of.ts';
-import { type FoundFact, factsOf, type RequestContext, sessionFactsOf, tellableMs } from './facts-of.ts';
+import { type FoundFact, factsOf, type RequestContext, sessionFactsOf } from './facts-of.ts';
 import { rememberDeleted } from './remembered.ts';
 
 interface FactsDeps {
@@ -36,6 +37,8 @@ interface FactsDeps {
 /** How long facts for which the outbox has no room stay with their request. */
 const fullMs = 30_000;
 
+const maxKnown = 100_000;
+
 /** Waits until all stores have synced. */
 const firstRound = '';
 
@@ -50,8 +53,8 @@ export class FactsReconciler implements Reconciler {
   readonly #deps: FactsDeps;
   /** Deleted ones: by uid; templates by kind and `namespace/name`, because requests may outlive them. */
   readonly #gone;
-  /** By the uid of the object, and the id of the fact: since when it is known. */
-  readonly #known = new Map<string, Map<string, number>>();
+  /** By the id of a fact: since when it is known. */
+  readonly #known = new RecentMap<string, number>(maxKnown);
   /** By uid: since when it waits for a reconcile, oldest first. 0: since before this leadership. */
   readonly #waiting = new Map<string, number>();
   #seenMs = 0;
@@ -90,7 +93,7 @@ export class FactsReconciler implements Reconciler {
       ...stores.requests.map((store) => fromSubscription('request', store, ofObject)),
       fromSubscription('session', stores.sessions, ofObject),
       fromSubscription('subscription', stores.subscriptions, (event) =>
-        isChange(event) ? ofNamespace(event.now.namespace) : [],
+        isChange(event) ? ofNamespace(nameOf(event.key).namespace ?? '') : [],
       ),
       fromSubscription('provider', stores.providers, (event) => {
         const subscriptions = isChange(event) ? stores.subscriptions.byIndex(byProvider, event.key) : [];
@@ -130,26 +133,20 @@ export class FactsReconciler implements Reconciler {
     const found = this.#find(uid, nowMs);
     if (!found) {
       this.#waiting.delete(uid);
-      this.#known.delete(uid);
       return done;
     }
     const { facts, nextAtMs, context } = found;
     for (const moot of outbox().keepOnly(uid, new Set(facts.map(({ id }) => id)))) onMoot(moot);
-    if (!facts.every((fact) => this.#offer(uid, fact, context, nowMs))) return after(fullMs);
+    if (!facts.every((fact) => this.#offer(fact, context, nowMs))) return after(fullMs);
     this.#waiting.delete(uid);
-    if (nextAtMs !== undefined) return at(nextAtMs);
-    if (facts.length > 0) return after(tellableMs);
-    this.#known.delete(uid);
-    return done;
+    return nextAtMs === undefined ? done : at(nextAtMs);
   }
 
   /** False if there is no room. */
-  #offer(uid: string, fact: FoundFact, request: KnownRequest | undefined, nowMs: number): boolean {
+  #offer(fact: FoundFact, request: KnownRequest | undefined, nowMs: number): boolean {
     const { stores, addressOf, outbox, onOffered, onFull } = this.#deps;
-    const known = this.#known.get(uid) ?? new Map<string, number>();
-    this.#known.set(uid, known);
-    const sinceMs = known.get(fact.id) ?? (fact.atMs <= outbox().floorMs ? 0 : nowMs);
-    known.set(fact.id, sinceMs);
+    const sinceMs = this.#known.get(fact.id) ?? (fact.atMs <= outbox().floorMs ? 0 : nowMs);
+    this.#known.set(fact.id, sinceMs);
     if (nowMs - sinceMs > settledAfterMs) return true;
     const subscriptions = subscriptionsIn(stores.subscriptions, fact.request.namespace);
     const labels = request?.template?.labels ?? {};
@@ -157,7 +154,7 @@ export class FactsReconciler implements Reconciler {
       if (outbox().knows(delivery)) continue;
       if (!outbox().offer(delivery, nowMs)) {
         // The time to match it begins when there is room.
-        known.delete(fact.id);
+        this.#known.delete(fact.id);
         onFull(delivery);
         return false;
       }
@@ -206,7 +203,5 @@ export class FactsReconciler implements Reconciler {
 }
 
 /** Not of the status, which this process writes. */
-const isChange = <View extends ProviderView | SubscriptionView>(
-  event: StoreEvent<View>,
-): event is Extract<StoreEvent<View>, { now: View }> =>
+const isChange = (event: StoreEvent<ProviderView | SubscriptionView>): boolean =>
   event.type === 'added' || (event.type === 'updated' && event.before.generation !== event.now.generation);

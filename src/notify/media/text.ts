@@ -107,24 +107,22 @@ function titleOf(fact: Fact, nowMs: number): string {
   const until = untilMs === undefined ? '' : ` until ${shortTime(untilMs, nowMs)}`;
   const approver = nameIn(votes.findLast(({ decision }) => decision === 'Approve')?.voter, '');
   const denier = nameIn(end?.by, '');
-  const titles: Record<AccessEvent, () => string> = {
-    requested: () => `${who} asks for access ${place}`,
-    approved: () =>
-      approver ? `${approver} approved access of ${who} ${place}` : `Access of ${who} ${place} was approved`,
-    denied: () => (denier ? `${denier} denied access of ${who} ${place}` : `Access of ${who} ${place} was denied`),
-    granted: () => `${who} has access ${target}${until}`,
-    emergency: () => `EMERGENCY: ${who} opened access ${target} without approval`,
-    ending: () =>
-      `Access of ${who} ${target} ends${untilMs === undefined ? ' soon' : ` at ${shortTime(untilMs, nowMs)}`}`,
-    extended: () => `Access of ${who} ${target} was extended${until}`,
-    ended: () => `Access of ${who} ${target} ended`,
-    'extension.requested': () => `${who} asks for more time ${place}`,
-    'review-owed': () => `The emergency of ${who} ${place} needs a review`,
-    'review-overdue': () => `The review of the emergency of ${who} ${place} is overdue`,
-    'session.started': () => `${nameIn(session?.user, who)} started a session ${place}`,
-    'session.ended': () => `A session of ${nameIn(session?.user, who)} ${place} ended`,
+  const titles: Record<AccessEvent, string> = {
+    requested: `${who} asks for access ${place}`,
+    approved: approver ? `${approver} approved access of ${who} ${place}` : `Access of ${who} ${place} was approved`,
+    denied: denier ? `${denier} denied access of ${who} ${place}` : `Access of ${who} ${place} was denied`,
+    granted: `${who} has access ${target}${until}`,
+    emergency: `EMERGENCY: ${who} opened access ${target} without approval`,
+    ending: `Access of ${who} ${target} ends${untilMs === undefined ? ' soon' : ` at ${shortTime(untilMs, nowMs)}`}`,
+    extended: `Access of ${who} ${target} was extended${until}`,
+    ended: `Access of ${who} ${target} ended`,
+    'extension.requested': `${who} asks for more time ${place}`,
+    'review-owed': `The emergency of ${who} ${place} needs a review`,
+    'review-overdue': `The review of the emergency of ${who} ${place} is overdue`,
+    'session.started': `${nameIn(session?.user, who)} started a session ${place}`,
+    'session.ended': `A session of ${nameIn(session?.user, who)} ${place} ended`,
   };
-  return oneLine(titles[fact.event](), maxTitle);
+  return oneLine(titles[fact.event], maxTitle);
 }
 
 const quoted = (reason: string | undefined): string => (reason ? `“${oneLine(reason, maxValue - 2)}”` : '');
@@ -167,33 +165,28 @@ function durationIn(text: string): string {
   return 'ns' in parsed ? durationText(parsed.ns) : text;
 }
 
-export const linkTo = (
-  { request: { namespace, kind, name } }: Fact,
-  linkBase: string | undefined,
-): string | undefined =>
-  linkBase === undefined
-    ? undefined
-    : `${linkBase}/requests/${[namespace, kind, name].map(encodeURIComponent).join('/')}`;
+export function linkTo({ request }: Fact, linkBase: string | undefined): string | undefined {
+  const path = [request.namespace, request.kind, request.name].map(encodeURIComponent).join('/');
+  return linkBase && `${linkBase}/requests/${path}`;
+}
 
-/** Of the kubectl plugin. Undefined if no command would help. */
+/** Of the kubectl plugin: the verb, and flags. */
+const commands: Partial<Record<AccessEvent, readonly [verb: string, flags: string]>> = {
+  requested: ['approve', ''],
+  'extension.requested': ['approve', ' --about Extension-'],
+  'review-owed': ['approve', ' --about Review'],
+  'review-overdue': ['approve', ' --about Review'],
+  ending: ['extend', ' --by 30m'],
+  granted: ['get', ''],
+  emergency: ['get', ''],
+  ended: ['get', ''],
+};
+
+/** Undefined if no command would help. */
 export function commandFor({ event, request, extension }: Fact): string | undefined {
-  const command = (verb: string, flags = ''): string =>
-    `kubectl drawbridge ${verb} ${shellWord(request.name)} -n ${shellWord(request.namespace)}${flags}`;
-  switch (event) {
-    case 'requested':
-      return command('approve');
-    case 'extension.requested':
-      return command('approve', extension ? ` --about Extension-${extension.index}` : '');
-    case 'review-owed':
-    case 'review-overdue':
-      return command('approve', ' --about Review');
-    case 'ending':
-      return command('extend', ' --by 30m');
-    case 'granted':
-    case 'emergency':
-    case 'ended':
-      return command('get');
-    default:
-      return undefined;
-  }
+  const [verb, flags = ''] = commands[event] ?? [];
+  const index = event === 'extension.requested' ? extension?.index : '';
+  return (
+    verb && `kubectl drawbridge ${verb} ${shellWord(request.name)} -n ${shellWord(request.namespace)}${flags}${index}`
+  );
 }

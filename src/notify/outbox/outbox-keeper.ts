@@ -42,17 +42,17 @@ export class OutboxKeeper implements Reconciler {
 
   /** After each offer and each answer. */
   changed(): void {
-    const dueMs = nextWriteMs(this.#outbox, this.#lastWriteMs);
-    if (dueMs !== undefined) this.#changes.hint(key, 'changed', { atMs: dueMs });
+    const atMs = this.#dueMs;
+    if (atMs !== undefined) this.#changes.hint(key, 'changed', { atMs });
   }
 
   async reconcile(_: string, signal: AbortSignal): Promise<Result> {
-    const dueMs = nextWriteMs(this.#outbox, this.#lastWriteMs);
-    if (dueMs === undefined) return done;
-    if (dueMs > this.#deps.clock.now()) return at(dueMs);
-    await this.#write(signal);
-    const nextMs = nextWriteMs(this.#outbox, this.#lastWriteMs);
-    return nextMs === undefined ? done : at(nextMs);
+    if ((this.#dueMs ?? Number.POSITIVE_INFINITY) <= this.#deps.clock.now()) await this.#write(signal);
+    return this.#dueMs === undefined ? done : at(this.#dueMs);
+  }
+
+  get #dueMs(): number | undefined {
+    return nextWriteMs(this.#outbox, this.#lastWriteMs);
   }
 
   /** As `controller`, and stores the outbox at its end, while this process still holds the Lease. */

@@ -54,8 +54,8 @@ interface Line {
   /** Oldest first. */
   readonly pending: Map<string, Pending>;
   bytes: number;
-  tokens: number;
-  filledAtMs: number;
+  /** By when one message a second would have been sent: at most `burst` ahead of now. */
+  pacedMs: number;
   /** As the sink asked. */
   heldUntilMs: number;
 }
@@ -63,7 +63,7 @@ interface Line {
 const retryMs = [5_000, 30_000, 120_000, 600_000, 3_600_000] as const;
 const lastRetryMs = 3_600_000;
 const burst = 10;
-const tokenMs = 1_000;
+const paceMs = 1_000;
 /** With more due at once, they are one message. */
 const maxSingles = 5;
 const maxDigest = 100;
@@ -147,7 +147,7 @@ export class Outbox {
   next(providerUid: string, nowMs: number): Next {
     const line = this.#lines.get(providerUid);
     if (!line || line.pending.size === 0) return undefined;
-    const startMs = Math.max(nowMs, line.heldUntilMs, readyMs(line, nowMs));
+    const startMs = Math.max(nowMs, line.heldUntilMs, line.pacedMs - (burst - 1) * paceMs);
     if (startMs > nowMs) return { atMs: startMs };
     const due = [...line.pending.values()].filter(({ dueMs }) => dueMs <= nowMs);
     const first = due.find(isEmergency) ?? due[0];
@@ -162,9 +162,7 @@ export class Outbox {
   /** When the provider gets a message, before its answer. */
   took(providerUid: string, nowMs: number): void {
     const line = this.#lines.get(providerUid);
-    if (!line) return;
-    line.tokens = tokensOf(line, nowMs) - 1;
-    line.filledAtMs = nowMs;
+    if (line) line.pacedMs = Math.max(line.pacedMs, nowMs) + paceMs;
   }
 
   settle(sent: readonly Pending[], answer: Answer, nowMs: number): void {
@@ -245,8 +243,7 @@ export class Outbox {
       provider,
       pending: new Map(),
       bytes: 0,
-      tokens: burst,
-      filledAtMs: nowMs,
+      pacedMs: 0,
       heldUntilMs: 0,
     };
     this.#lines.set(provider.uid, line);
@@ -277,10 +274,3 @@ const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) 
 const refKey = ({ provider, fact, to = '' }: Delivery): string => `${provider.uid}/${fact.request.uid}/${to}`;
 const isEmergency = ({ fact }: Delivery): boolean => fact.event === 'emergency';
 const namespaceOf = ({ fact }: Delivery): string => fact.request.namespace;
-
-const tokensOf = ({ tokens, filledAtMs }: Line, nowMs: number): number =>
-  Math.min(burst, tokens + Math.max(0, nowMs - filledAtMs) / tokenMs);
-
-/** When the line has a token. */
-const readyMs = (line: Line, nowMs: number): number =>
-  nowMs + Math.ceil(Math.max(0, 1 - tokensOf(line, nowMs)) * tokenMs);
