@@ -84,8 +84,8 @@ export class ProviderReconciler implements Reconciler {
     if (testMs !== undefined && testMs <= nowMs) return [];
     const isStopped = provider.spec.suspend === true || readyOf(provider)?.reason === 'Gone';
     const next = isStopped ? undefined : outbox().next(provider.uid, nowMs);
-    if (next && 'send' in next) return next.send;
-    const times = [testMs, next?.atMs, outbox().nextExpiryMs(provider.uid)].filter((ms) => ms !== undefined);
+    if (typeof next === 'object') return next;
+    const times = [testMs, next, outbox().nextExpiryMs(provider.uid)].filter((ms) => ms !== undefined);
     return times.length > 0 ? Math.min(...times) : undefined;
   }
 

@@ -60,19 +60,14 @@ export class OutboxKeeper implements Reconciler {
     return {
       name: controller.name,
       run: async (signal, onSynced) => {
-        let isLoaded = false;
-        await controller.run(signal, () => {
-          isLoaded = true;
-          onSynced();
-        });
-        if (isLoaded) await this.#writeLast();
+        await controller.run(signal, onSynced);
+        await this.#writeLast();
         this.#outbox = this.#emptyOutbox();
       },
     };
   }
 
   async #load(signal: AbortSignal): Promise<void> {
-    this.#outbox = this.#emptyOutbox();
     this.#store = new OutboxStore(this.#deps);
     const { isFirst, ...state } = await this.#store.load(signal);
     const { clock, random } = this.#deps;
@@ -83,18 +78,17 @@ export class OutboxKeeper implements Reconciler {
   }
 
   async #write(signal: AbortSignal): Promise<void> {
-    const nowMs = this.#deps.clock.now();
-    const state = this.#outbox.stateAt(this.#deps.seenMs());
-    const { pending } = state;
-    this.#outbox.hasNews = false;
+    const startMs = this.#deps.clock.now();
+    // Another attempt is due at once.
+    this.#lastWriteMs = 0;
     try {
-      await this.#store.write(state, signal);
+      this.#outbox.hasNews = false;
+      await this.#store.write(this.#outbox.stateAt(this.#deps.seenMs()), signal);
+      this.#lastWriteMs = startMs;
     } catch (error) {
       this.#outbox.hasNews = true;
       throw error;
     }
-    this.#outbox.wasStored(pending);
-    this.#lastWriteMs = nowMs;
   }
 
   async #writeLast(): Promise<void> {

@@ -1,14 +1,13 @@
 // The outbox in ConfigMaps: shard 0 has what was told, the others what is pending. A pending
 // delivery stays in its shard, so that a change of one writes one.
 
-import { apiVersionOf, type KubeObject } from '../../api/object.ts';
+import { apiVersionOf } from '../../api/object.ts';
 import { ownLabels } from '../../api/own-labels.ts';
 import { configMaps } from '../../api/resources.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import { type Client, findObject } from '../../kube/client.ts';
-import { isConflict } from '../../kube/errors.ts';
 import type { Log } from '../../observe/log.ts';
 import {
   type Outbox,
@@ -89,7 +88,7 @@ export class OutboxStore {
   async #writeShard(shard: number, text: string, signal: AbortSignal): Promise<void> {
     const { version, text: before } = this.#shards[shard] ?? { version: undefined, text: '' };
     if (text === before || (before === '' && text === '[]')) return;
-    const { client, namespace, log } = this.#deps;
+    const { client, namespace } = this.#deps;
     const name = outboxName(shard);
     const resourceVersion = version === undefined ? {} : { resourceVersion: version };
     const object = {
@@ -98,20 +97,10 @@ export class OutboxStore {
       metadata: { namespace, name, labels: { ...ownLabels }, ...resourceVersion },
       data: { state: text },
     };
-    try {
-      const written: KubeObject = await client.apply(configMaps, object, {
-        signal,
-        fieldManager: 'drawbridge',
-        force: true,
-      });
-      this.#shards[shard] = { version: written.metadata.resourceVersion, text };
-    } catch (error) {
-      // Of unknown content now. This process leads, so the next attempt replaces it.
-      this.#shards[shard] = { version: undefined, text: ' ' };
-      if (isConflict(error))
-        log.warn('another process changed a part of the outbox; this replica replaces it', { name });
-      throw error;
-    }
+    // Until the answer: of unknown content. This process leads, so another attempt replaces it.
+    this.#shards[shard] = { version: undefined, text: ' ' };
+    const written = await client.apply(configMaps, object, { signal, fieldManager: 'drawbridge', force: true });
+    this.#shards[shard] = { version: written.metadata.resourceVersion, text };
   }
 
   #parsed(shard: number, text: string | undefined): unknown {
@@ -119,13 +108,8 @@ export class OutboxStore {
     try {
       return JSON.parse(text);
     } catch (error) {
-      this.#deps.log.error(
-        'a part of the outbox cannot be read, and is replaced; what it had may be told twice or never',
-        {
-          name: outboxName(shard),
-          error: describe(error),
-        },
-      );
+      const [name, problem] = [outboxName(shard), describe(error)];
+      this.#deps.log.error('a part of the outbox cannot be read, and is replaced', { name, error: problem });
       return undefined;
     }
   }
@@ -146,7 +130,7 @@ function shardsOf(pending: readonly Pending[]): Map<number, StoredDelivery[]> {
     if (!its) continue;
     one.shard = its.shard;
     its.bytes += one.bytes;
-    const { bytes: _, offeredMs: __, isUnanswered: ___, ...stored } = one;
+    const { bytes: _, offeredMs: __, ...stored } = one;
     its.list.push(stored);
   }
   return new Map(shards.map(({ shard, list }) => [shard, list]));
@@ -166,18 +150,13 @@ export function nextWriteMs(
 const storeAfterMs = 2_000;
 const newsEveryMs = 60_000;
 
+/** Only the server writes it, but maybe another version. */
+const isRef = (value: unknown): value is Ref => typeof own(value, 'ref') === 'string';
 const isNumber = (value: unknown): value is number => typeof value === 'number';
-const isRef = (value: unknown): value is Ref =>
-  typeof own(value, 'ref') === 'string' && typeof own(value, 'atMs') === 'number';
-
-/** Enough that nothing fails: only the server writes it. */
 const isDelivery = (value: unknown): value is StoredDelivery =>
-  typeof own(value, 'id') === 'string' &&
-  typeof own(own(value, 'provider'), 'uid') === 'string' &&
-  typeof own(own(value, 'provider'), 'key') === 'string' &&
-  typeof own(own(own(value, 'fact'), 'request'), 'uid') === 'string' &&
-  ['dueMs', 'attempts', 'settledMs'].every((field) => isNumber(own(value, field))) &&
-  isNumber(own(own(value, 'fact'), 'atMs'));
+  [own(value, 'id'), own(own(value, 'provider'), 'key'), own(own(own(value, 'fact'), 'request'), 'uid')].every(
+    (text) => typeof text === 'string',
+  );
 
 function mapOf<T>(head: unknown, field: string, is: (value: unknown) => value is T): Map<string, T> {
   const map = own(head, field);

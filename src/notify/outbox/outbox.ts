@@ -24,8 +24,6 @@ export interface Pending extends Delivery {
   dueMs: number;
   /** The ConfigMap that has it. */
   shard?: number;
-  /** The last attempt got no answer, so the next answer to another message makes it due. */
-  isUnanswered: boolean;
 }
 
 /** As it is stored. */
@@ -46,9 +44,6 @@ export interface OutboxState {
   readonly pending: readonly StoredDelivery[];
 }
 
-/** What to do for a provider: send these in one message, or wait. Nothing: until the next offer. */
-export type Next = { readonly send: readonly Pending[] } | { readonly atMs: number } | undefined;
-
 interface Line {
   readonly provider: Delivery['provider'];
   /** Oldest first. */
@@ -60,7 +55,7 @@ interface Line {
   heldUntilMs: number;
 }
 
-const retryMs = [5_000, 30_000, 120_000, 600_000, 3_600_000] as const;
+const retryMs = [5_000, 30_000, 120_000, 600_000] as const;
 const lastRetryMs = 3_600_000;
 const burst = 10;
 const paceMs = 1_000;
@@ -78,8 +73,6 @@ export class Outbox {
   readonly #random: () => number;
   /** By the uid of the provider. */
   readonly #lines = new Map<string, Line>();
-  /** No ConfigMap has them yet; oldest first. */
-  readonly #unstored = new Set<Pending>();
   readonly #told: RecentMap<string, number>;
   readonly #refs: RecentMap<string, Ref>;
   readonly floorMs: number;
@@ -110,24 +103,20 @@ export class Outbox {
     // At most as much as is left for others, so that no namespace can fill the outbox.
     const share = sum(lines.filter((line) => shareOf(line) === shareOf(delivery)).map((line) => line.bytes));
     if (share + 2 * bytes > left) return false;
-    this.#unstored.add(this.#add({ ...delivery, attempts: 0, dueMs: nowMs }, nowMs, bytes));
+    this.#add({ ...delivery, attempts: 0, dueMs: nowMs }, nowMs, bytes);
     return true;
   }
 
   /** Drops what is no longer worth telling of the request, and returns it. */
   keepOnly(requestUid: string, factIds: ReadonlySet<string>): Pending[] {
-    const moot = this.pending.filter(
-      ({ fact }) => fact.request.uid === requestUid && !fact.session && !factIds.has(fact.id),
+    return this.#drop(
+      this.pending.filter(({ fact }) => fact.request.uid === requestUid && !fact.session && !factIds.has(fact.id)),
     );
-    for (const pending of moot) this.#remove(pending);
-    return moot;
   }
 
   /** What could not be delivered within a day. */
   expire(providerUid: string, nowMs: number): Pending[] {
-    const expired = this.pendingOf(providerUid).filter(({ fact }) => nowMs - fact.atMs >= tellableMs);
-    for (const pending of expired) this.#remove(pending);
-    return expired;
+    return this.#drop(this.pendingOf(providerUid).filter(({ fact }) => nowMs - fact.atMs >= tellableMs));
   }
 
   /** When the oldest of the provider will have waited for a day. */
@@ -138,25 +127,25 @@ export class Outbox {
 
   /** Of a provider that does not exist any more. */
   dropProvider(providerUid: string): Pending[] {
-    const dropped = this.pendingOf(providerUid);
-    for (const pending of dropped) this.#remove(pending);
+    const dropped = this.#drop(this.pendingOf(providerUid));
     this.#lines.delete(providerUid);
     return dropped;
   }
 
-  next(providerUid: string, nowMs: number): Next {
+  /** What to send in one message, or when (epoch ms). Undefined: at the next offer. */
+  next(providerUid: string, nowMs: number): readonly Pending[] | number | undefined {
     const line = this.#lines.get(providerUid);
     if (!line || line.pending.size === 0) return undefined;
     const startMs = Math.max(nowMs, line.heldUntilMs, line.pacedMs - (burst - 1) * paceMs);
-    if (startMs > nowMs) return { atMs: startMs };
+    if (startMs > nowMs) return startMs;
     const due = [...line.pending.values()].filter(({ dueMs }) => dueMs <= nowMs);
     const first = due.find(isEmergency) ?? due[0];
-    if (!first) return { atMs: Math.min(...[...line.pending.values()].map(({ dueMs }) => dueMs)) };
+    if (!first) return Math.min(...[...line.pending.values()].map(({ dueMs }) => dueMs));
     const alike = due.filter(
       (one) =>
         namespaceOf(one) === namespaceOf(first) && one.to === first.to && (isEmergency(one) || !isEmergency(first)),
     );
-    return { send: alike.length > maxSingles ? alike.slice(0, maxDigest) : [first] };
+    return alike.length > maxSingles ? alike.slice(0, maxDigest) : [first];
   }
 
   /** When the provider gets a message, before its answer. */
@@ -166,22 +155,14 @@ export class Outbox {
   }
 
   settle(sent: readonly Pending[], answer: Answer, nowMs: number): void {
-    const line = this.#lines.get(sent[0]?.provider.uid ?? '');
     if (answer.delivered) {
       for (const { id, settledMs } of sent) this.#told.set(id, Math.max(nowMs, settledMs));
       this.hasNews = true;
-    }
-    const isAnswered = answer.delivered || answer.code === 'Refused';
-    for (const pending of isAnswered ? (line?.pending.values() ?? []) : []) {
-      if (!pending.isUnanswered) continue;
-      pending.isUnanswered = false;
-      pending.dueMs = Math.min(pending.dueMs, nowMs);
-    }
-    if (answer.delivered) {
-      for (const pending of sent) this.#remove(pending);
+      this.#drop(sent);
       this.#keepRef(sent, answer.ref, nowMs);
       return;
     }
+    const line = this.#lines.get(sent[0]?.provider.uid ?? '');
     if (answer.retryAfterMs !== undefined) {
       // The sink says when it has time for any message, so this is no attempt of these.
       if (line) line.heldUntilMs = nowMs + Math.min(Math.max(answer.retryAfterMs, retryMs[0]), lastRetryMs);
@@ -190,7 +171,6 @@ export class Outbox {
     for (const pending of sent) {
       pending.dueMs = nowMs + Math.round(jittered(retryMs[pending.attempts] ?? lastRetryMs, 0.2, this.#random));
       pending.attempts += 1;
-      pending.isUnanswered = answer.code === 'Unreachable';
     }
   }
 
@@ -219,13 +199,10 @@ export class Outbox {
     return [...this.#lines.values()].map(({ provider }) => provider);
   }
 
-  /** Since when a delivery waits that is not stored. */
+  /** Since when a delivery waits that has no place in a ConfigMap. */
   get unstoredSinceMs(): number | undefined {
-    return this.#unstored.values().next().value?.offeredMs;
-  }
-
-  wasStored(pending: readonly Pending[]): void {
-    for (const one of pending) this.#unstored.delete(one);
+    const unstored = this.pending.filter(({ shard }) => shard === undefined);
+    return unstored.length > 0 ? Math.min(...unstored.map(({ offeredMs }) => offeredMs)) : undefined;
   }
 
   /** `seenMs`: until then, every fact was offered. Forgets what `floorMs` covers. */
@@ -236,28 +213,23 @@ export class Outbox {
     return { floorMs, told: this.#told, refs: this.#refs, pending: this.pending };
   }
 
-  #add(stored: StoredDelivery, nowMs: number, bytes = sizeOf(stored)): Pending {
-    const pending: Pending = { ...stored, bytes, offeredMs: nowMs, isUnanswered: false };
-    const { provider } = pending;
+  #add(stored: StoredDelivery, nowMs: number, bytes = sizeOf(stored)): void {
+    const { provider } = stored;
     const line = this.#lines.get(provider.uid) ?? {
-      provider,
-      pending: new Map(),
-      bytes: 0,
-      pacedMs: 0,
-      heldUntilMs: 0,
+      ...{ provider, pending: new Map<string, Pending>() },
+      ...{ bytes: 0, pacedMs: 0, heldUntilMs: 0 },
     };
     this.#lines.set(provider.uid, line);
-    line.pending.set(pending.id, pending);
+    line.pending.set(stored.id, { ...stored, bytes, offeredMs: nowMs });
     line.bytes += bytes;
-    return pending;
   }
 
-  #remove(pending: Pending): void {
-    const { id, provider, bytes } = pending;
-    const line = this.#lines.get(provider.uid);
-    if (!line?.pending.delete(id)) return;
-    this.#unstored.delete(pending);
-    line.bytes -= bytes;
+  #drop<Dropped extends readonly Pending[]>(list: Dropped): Dropped {
+    for (const { id, provider, bytes } of list) {
+      const line = this.#lines.get(provider.uid);
+      if (line?.pending.delete(id)) line.bytes -= bytes;
+    }
+    return list;
   }
 
   #keepRef(sent: readonly Pending[], ref: string | undefined, nowMs: number): void {
