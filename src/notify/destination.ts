@@ -24,27 +24,20 @@ const globalIpv6 = '2000::/3';
 /** Within it: protocols (such as Teredo), documentation, 6to4, AS112. */
 const specialIpv6 = '2001::/23 2001:db8::/32 2002::/16 2620:4f:8000::/48 3fff::/20';
 
-/** BlockList would match IPv4 addresses with ranges of IPv6, such as `::/0`, so each has its own. */
-class Ranges {
-  readonly #lists = { ipv4: new BlockList(), ipv6: new BlockList() };
-
-  constructor(ranges: readonly string[]) {
-    for (const range of ranges) {
-      const [address = '', bits] = range.split('/');
-      const family = isIP(address) === 6 ? 'ipv6' : 'ipv4';
-      this.#lists[family].addSubnet(address, Number(bits), family);
-    }
+/** Never has an address with a zone, such as `fe80::1%eth0`. */
+function rangesOf(cidrs: readonly string[]): (address: ResolvedAddress) => boolean {
+  // One would match IPv4 addresses with ranges of IPv6, such as `::/0`.
+  const lists = { ipv4: new BlockList(), ipv6: new BlockList() };
+  for (const cidr of cidrs) {
+    const [address = '', bits] = cidr.split('/');
+    const type = isIP(address) === 6 ? 'ipv6' : 'ipv4';
+    lists[type].addSubnet(address, Number(bits), type);
   }
-
-  /** Never an address with a zone, such as `fe80::1%eth0`. */
-  has({ address, family }: ResolvedAddress): boolean {
-    const type = family === 6 ? 'ipv6' : 'ipv4';
-    return this.#lists[type].check(address, type);
-  }
+  return ({ address, family }) => (family === 6 ? lists.ipv6.check(address, 'ipv6') : lists.ipv4.check(address));
 }
 
-const special = new Ranges(`${specialIpv4} ${specialIpv6}`.split(' '));
-const global = new Ranges(['0.0.0.0/0', globalIpv6]);
+const isSpecial = rangesOf(`${specialIpv4} ${specialIpv6}`.split(' '));
+const isGlobal = rangesOf(['0.0.0.0/0', globalIpv6]);
 
 /**
  * Without it, an owner of a namespace could probe the network of the cluster through the server.
@@ -52,11 +45,11 @@ const global = new Ranges(['0.0.0.0/0', globalIpv6]);
  * `allowed`: CIDRs that are called although they are not public.
  */
 export function createResolve(allowed: readonly string[], lookup: Lookup = systemLookup): Resolve {
-  const exceptions = new Ranges(allowed);
+  const isAllowed = rangesOf(allowed);
   return async (host) => {
     const family = isIP(host);
     const found = family === 0 ? await lookup(host, { all: true }) : [{ address: host, family }];
-    const usable = found.filter((address) => exceptions.has(address) || (global.has(address) && !special.has(address)));
+    const usable = found.filter((address) => isAllowed(address) || (isGlobal(address) && !isSpecial(address)));
     // Without the addresses, which may be internal.
     if (usable.length === 0) {
       throw new CodedError(

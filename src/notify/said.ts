@@ -20,10 +20,7 @@ function secretsOf({ address, token, login }: Sink): readonly string[] {
   const parts = address === undefined ? [] : `${address.pathname}${address.search}`.split(/[/?&=]/);
   const plain = [...credentials, ...parts.filter((part) => part.length >= minSecretLength)];
   const encoded = plain.flatMap((secret) => [
-    secret,
-    decoded(secret),
-    encodeURIComponent(secret),
-    JSON.stringify(secret).slice(1, -1),
+    ...[secret, decoded(secret), encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1)],
     Buffer.from(secret).toString('base64'),
   ]);
   const saslPlain = login ? [Buffer.from(`\0${login.username}\0${login.password}`).toString('base64')] : [];

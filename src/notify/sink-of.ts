@@ -93,18 +93,17 @@ function readAddress({ type, address }: ProviderSpec, values: Values): URL | und
 /** Or what is wrong with it, without quoting it. */
 function parseAddress(type: ProviderSpec['type'], text: string): URL | string {
   const isMail = type === 'Email';
-  const schemes = isMail ? ['smtp:', 'smtps:'] : ['https:'];
-  const allowed = `allowed is ${isMail ? 'smtp://HOST:PORT or smtps://HOST:PORT' : 'an https URL'}`;
-  if (!URL.canParse(text)) return `is not a URL; ${allowed}`;
-  const url = new URL(text);
-  if (!schemes.includes(url.protocol)) return `has another scheme; ${allowed}`;
-  if (url.username || url.password)
-    return `contains a user; ${allowed}; set the keys username and password of the Secret`;
-  if (url.hash || (isMail && (url.search || !['', '/'].includes(url.pathname))))
-    return `has a part too many; ${allowed}`;
-  // Only the hosts of https URLs are normalized by the parser.
-  if (!/^([a-z0-9._-]+|\[[0-9a-f:.]+\])$/i.test(url.hostname)) return `has no valid host; ${allowed}`;
-  return url;
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const isUsable =
+    url &&
+    (isMail ? ['smtp:', 'smtps:'] : ['https:']).includes(url.protocol) &&
+    !(url.username || url.password || url.hash) &&
+    !(isMail && (url.search || !['', '/'].includes(url.pathname))) &&
+    // Only the hosts of https URLs are normalized by the parser.
+    /^([a-z0-9._-]+|\[[0-9a-f:.]+\])$/i.test(url.hostname);
+  if (isUsable) return url;
+  const allowed = isMail ? 'smtp://HOST:PORT or smtps://HOST:PORT' : 'an https URL';
+  return `is not one that can be used; allowed is ${allowed}, without a user, whom the Secret names, and without a fragment`;
 }
 
 function readSigningKeys({ signingKey, previousSigningKey }: Values): readonly Buffer[] {

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { accessCategory } from '../access/names.ts';
 import type { Resource } from '../object.ts';
-import { conditions, listOf, objectName, oneOf } from '../schema/fields.ts';
+import { conditions, listOf, objectName, oneOf, stringMap } from '../schema/fields.ts';
 import { ageColumn, column, defineKind, type ObjectOf } from '../schema/kind.ts';
 import { accessEvents } from './events.ts';
 
@@ -40,12 +40,7 @@ export const notificationSubscriptionKind = defineKind({
       templateSelector: Type.Optional(
         Type.Object(
           {
-            matchLabels: Type.Optional(
-              Type.Record(Type.String(), Type.String({ maxLength: 63 }), {
-                description: 'Labels that a template must have.',
-                maxProperties: 32,
-              }),
-            ),
+            matchLabels: Type.Optional(stringMap('Labels that a template must have.', 63)),
             matchExpressions: Type.Optional(
               listOf(
                 Type.Object({

@@ -71,19 +71,20 @@ export function mailOf(message: Message) {
   };
 }
 
-function plainText({ title, lines, digest, footer, link, command }: MessageText): string {
-  const parts = [
+/** The paragraphs, by line. */
+const partsOf = ({ title, lines, digest, footer, link, command }: MessageText): string[][] =>
+  [
     [title],
     lines.map(({ label, value }) => `${label}: ${value}`),
-    digest,
+    [...digest],
     [command, link].filter((part) => part !== undefined),
     ['-- ', footer],
-  ];
-  return `${parts
-    .filter((part) => part.length > 0)
+  ].filter((part) => part.length > 0);
+
+const plainText = (text: MessageText): string =>
+  `${partsOf(text)
     .map((part) => part.join('\n'))
     .join('\n\n')}\n`;
-}
 
 const entities: Readonly<Record<string, string>> = {
   '&': '&amp;',
@@ -94,16 +95,10 @@ const entities: Readonly<Record<string, string>> = {
 };
 const escaped = (text: string): string => text.replace(/[&<>"']/g, (character) => entities[character] ?? '');
 
-function html({ title, lines, digest, footer, link, command }: MessageText): string {
-  const row = ({ label, value }: MessageText['lines'][number]): string =>
-    `<tr><th align="left" valign="top">${label}</th><td>${escaped(value)}</td></tr>`;
-  return [
-    `<!DOCTYPE html><html><head><meta charset="utf-8"><title>${escaped(title)}</title></head><body>`,
-    `<h2>${escaped(title)}</h2>`,
-    lines.length > 0 ? `<table cellpadding="4">${lines.map(row).join('\n')}</table>` : '',
-    digest.length > 0 ? `<ul>${digest.map((line) => `<li>${escaped(line)}</li>`).join('\n')}</ul>` : '',
-    command === undefined ? '' : `<p><code>${escaped(command)}</code></p>`,
-    link === undefined ? '' : `<p><a href="${escaped(link)}">${escaped(link)}</a></p>`,
-    `<p><small>${escaped(footer)}</small></p></body></html>`,
-  ].join('\n');
+function html(text: MessageText): string {
+  const lineOf = (line: string): string =>
+    line === text.link ? `<a href="${escaped(line)}">${escaped(line)}</a>` : escaped(line);
+  const paragraphs = partsOf(text).map((part) => `<p>${part.map(lineOf).join('<br>\n')}</p>`);
+  const head = `<head><meta charset="utf-8"><title>${escaped(text.title)}</title></head>`;
+  return `<!DOCTYPE html><html>${head}<body>\n${paragraphs.join('\n')}\n</body></html>`;
 }

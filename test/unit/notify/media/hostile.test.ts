@@ -60,11 +60,10 @@ describe('a text of an attacker', () => {
       it('is text in mail', () => {
         const { text, html } = mailOf(message);
         assert.ok(text.split('\n').includes(`Reason: ${shown}`));
-        const cell = /<th[^>]*>Reason<\/th><td>([^<]*)<\/td>/.exec(html)?.[1];
-        assert.equal(unescapedXml(cell ?? ''), shown);
+        const lines = html.split(/<br>\n|<\/?p>/).map(unescapedXml);
+        assert.ok(lines.includes(`Reason: ${shown}`));
         const tags = new Set([...html.matchAll(/<\/?([a-z0-9!]+)/gi)].map(([, tag = '']) => tag.toLowerCase()));
-        const own = ['!doctype', 'html', 'head', 'meta', 'title', 'body', 'h2', 'table', 'tr', 'th', 'td'];
-        assert.deepEqual([...tags], [...own, 'p', 'code', 'a', 'small']);
+        assert.deepEqual([...tags], ['!doctype', 'html', 'head', 'meta', 'title', 'body', 'p', 'br', 'a']);
       });
     });
   }
