@@ -34,8 +34,8 @@ export interface NotifyDeps {
   readonly random?: () => number;
 }
 
-/** For sinks that hang: each holds one. */
-const deliveryWorkers = 256;
+/** Each sink that hangs holds one, for at most 30 s. */
+const deliveryWorkers = 1_000;
 
 /**
  * In start order, behind the Lease. Call it in every replica: each remembers what is deleted.

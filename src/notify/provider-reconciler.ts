@@ -29,8 +29,6 @@ interface ProviderDeps {
 /** Until a Secret or a spec that cannot be used is read again. */
 const problemMs = 60_000;
 const testEveryMs = 5_000;
-/** So that providers of one namespace that hang leave workers to those of others. */
-const maxSendsOfNamespace = 64;
 
 /**
  * Sends the next message of a provider, and writes to its status what the sink answered. Keys are
@@ -39,8 +37,6 @@ const maxSendsOfNamespace = 64;
 export class ProviderReconciler implements Reconciler {
   readonly #deps: ProviderDeps;
   readonly #views: WriteThroughCache<ProviderView>;
-  /** The namespace of each message that is being sent. */
-  readonly #sending: string[] = [];
 
   constructor(deps: ProviderDeps) {
     this.#deps = deps;
@@ -65,14 +61,7 @@ export class ProviderReconciler implements Reconciler {
     const next = this.#next(provider);
     if (next === undefined) return done;
     if (typeof next === 'number') return at(next);
-    const { namespace } = provider;
-    if (this.#sending.filter((one) => one === namespace).length >= maxSendsOfNamespace) return after(1000);
-    this.#sending.push(namespace);
-    try {
-      await this.#send(provider, next, signal);
-    } finally {
-      this.#sending.splice(this.#sending.indexOf(namespace), 1);
-    }
+    await this.#send(provider, next, signal);
     return after(0);
   }
 

@@ -3,7 +3,7 @@ import { type ProviderSpec, providerSecretType } from '../api/notify/notificatio
 import { quote } from '../kit/errors.ts';
 import { parseGoDuration, toMilliseconds } from '../kit/go-duration.ts';
 import { own } from '../kit/json-value.ts';
-import { isMailAddress, maxRecipients, parseRecipients } from './mail-address.ts';
+import { isMailAddress, maxRecipients, parseRecipients } from './addresses.ts';
 import { type Sink, UnusableSink } from './sink.ts';
 import { parseSigningKey } from './standard-webhook.ts';
 

@@ -21,6 +21,9 @@ export const providerSecretType = 'access.drawbridge.dev/notification-provider';
 /** On a provider. A new value lets the server send a test message; `status.lastTest.id` repeats it. */
 export const testAnnotation = 'access.drawbridge.dev/notify-test';
 
+const text = (description: string, maxLength: number, minLength?: number) =>
+  Type.Optional(Type.String({ description, ...(minLength && { minLength }), maxLength }));
+
 export const notificationProviderKind = defineKind({
   resource: notificationProviders,
   description:
@@ -28,13 +31,10 @@ export const notificationProviderKind = defineKind({
   spec: Type.Object(
     {
       type: oneOf(providerTypes, { description: 'Webhook, Slack, Teams, or Email.' }),
-      address: Type.Optional(
-        Type.String({
-          description:
-            'An https URL for Webhook, Slack, and Teams; smtp://HOST:PORT (with STARTTLS) or smtps://HOST:PORT for Email. If it is confidential, or credentials go to it, set the key address of the Secret instead. With a token, Slack needs none.',
-          minLength: 1,
-          maxLength: 2048,
-        }),
+      address: text(
+        'An https URL for Webhook, Slack, and Teams; smtp://HOST:PORT (with STARTTLS) or smtps://HOST:PORT for Email. If it is confidential, or credentials go to it, set the key address of the Secret instead. With a token, Slack needs none.',
+        2048,
+        1,
       ),
       secretRef: Type.Optional(
         Type.Object(
@@ -44,23 +44,14 @@ export const notificationProviderKind = defineKind({
           },
         ),
       ),
-      channel: Type.Optional(
-        Type.String({
-          description: 'The channel for a token of Slack, or the mail addresses of Email, with commas between them.',
-          minLength: 1,
-          maxLength: 1024,
-        }),
+      channel: text(
+        'The channel for a token of Slack, or the mail addresses of Email, with commas between them.',
+        1024,
+        1,
       ),
-      sender: Type.Optional(Type.String({ description: 'The mail address in From, for Email.', maxLength: 320 })),
-      caBundle: Type.Optional(
-        Type.String({ description: 'PEM of the authority of the address, if it is private.', maxLength: 65_536 }),
-      ),
-      timeout: Type.Optional(
-        Type.String({
-          description: 'How long an answer may take, as a Go duration from 1s to 30s. Default: 10s.',
-          maxLength: 64,
-        }),
-      ),
+      sender: text('The mail address in From, for Email.', 320),
+      caBundle: text('PEM of the authority of the address, if it is private.', 65_536),
+      timeout: text('How long an answer may take, as a Go duration from 1s to 30s. Default: 10s.', 64),
       suspend: Type.Optional(
         Type.Boolean({ description: 'If true, drawbridge sends nothing. Messages wait for at most 24 hours.' }),
       ),

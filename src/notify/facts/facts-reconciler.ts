@@ -109,10 +109,6 @@ export class FactsReconciler implements Reconciler {
     ];
   }
 
-  reconcile(uid: string): Promise<Result> {
-    return Promise.resolve(this.#reconcile(uid));
-  }
-
   async #start(emit: Emit): Promise<void> {
     this.#known.clear();
     this.#waiting.clear();
@@ -127,7 +123,7 @@ export class FactsReconciler implements Reconciler {
     return uid;
   }
 
-  #reconcile(uid: string): Result {
+  async reconcile(uid: string): Promise<Result> {
     const { clock, outbox, onMoot } = this.#deps;
     const nowMs = clock.now();
     const found = this.#find(uid, nowMs);

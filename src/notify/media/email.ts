@@ -1,8 +1,8 @@
 import { createTransport } from 'nodemailer';
 import { formatMailDate } from '../../kit/clock.ts';
+import { isMailAddress, parseRecipients } from '../addresses.ts';
 import { connectTo } from '../destination.ts';
-import { isMailAddress, parseRecipients } from '../mail-address.ts';
-import type { Answer, Message } from '../sink.ts';
+import type { Message } from '../sink.ts';
 import type { Medium } from './medium.ts';
 import { type MessageText, textOf } from './text.ts';
 
@@ -43,17 +43,12 @@ export const sendEmail: Medium = async ({ sink, message, resolve, clock, signal 
     const missed = rejected.length > 0 ? `; refused for ${rejected.join(', ')}` : '';
     return { delivered: true, said: `${response}${missed}` };
   } catch (error) {
-    return refusal(error);
+    if (!(error instanceof Error && 'response' in error && typeof error.response === 'string')) throw error;
+    return { delivered: false, code: 'Refused', said: error.response };
   } finally {
     connection.destroy();
   }
 };
-
-/** Throws `error` if it is no answer of the server. */
-function refusal(error: unknown): Answer {
-  if (!(error instanceof Error) || !('response' in error) || typeof error.response !== 'string') throw error;
-  return { delivered: false, code: 'Refused', said: error.response };
-}
 
 /** Messages about one request refer to the same id, so that mail programs show them as a thread. */
 export function mailOf(message: Message) {

@@ -36,11 +36,12 @@ export function textOf(message: Message): MessageText {
 }
 
 const testText = (message: Message): MessageText => ({
+  ...nothing,
   title: 'This is a test message of drawbridge',
-  lines: [],
-  digest: [],
   footer: footerOf(message, message.nowMs),
 });
+
+const nothing = { lines: [], digest: [] };
 
 const footerOf = ({ source }: Message, atMs: number): string => `${oneLine(source, maxValue)}, ${timeText(atMs)}`;
 
@@ -48,32 +49,30 @@ function factText(fact: Fact, message: Message): MessageText {
   const link = linkTo(fact, message.linkBase);
   const command = commandFor(fact);
   return {
+    ...nothing,
     title: titleOf(fact, message.nowMs),
     lines: linesOf(fact).flatMap(([label, value]) => (value ? [{ label, value: oneLine(value, maxValue) }] : [])),
-    digest: [],
     footer: footerOf(message, fact.atMs),
-    ...(link === undefined ? {} : { link }),
-    ...(command === undefined ? {} : { command }),
+    ...(link && { link }),
+    ...(command && { command }),
   };
 }
 
 function digestText(message: Message, namespace: string): MessageText {
   const { facts, nowMs } = message;
-  const emergencies = facts.filter(({ event }) => event === 'emergency');
-  const sorted = [...emergencies, ...facts.filter(({ event }) => event !== 'emergency')];
-  const shown = sorted.slice(0, maxDigestLines).map((fact) => titleOf(fact, nowMs));
-  const hidden = sorted.length - shown.length;
-  const what = facts.every(({ event }) => event === 'requested')
-    ? 'more requests wait for you'
-    : 'more messages about access';
+  const isEmergency = ({ event }: Fact): boolean => event === 'emergency';
+  const sorted = [...facts.filter(isEmergency), ...facts.filter((fact) => !isEmergency(fact))];
+  const hidden = Math.max(0, sorted.length - maxDigestLines);
+  const titles = sorted.slice(0, maxDigestLines).map((fact) => titleOf(fact, nowMs));
+  const areRequests = facts.every(({ event }) => event === 'requested');
+  const what = areRequests ? 'more requests wait for you' : 'more messages about access';
+  const command = `kubectl drawbridge pending -n ${shellWord(namespace)}`;
   return {
+    ...nothing,
     title: oneLine(`${facts.length} ${what} in ${namespace}`, maxTitle),
-    lines: [],
-    digest: hidden > 0 ? [...shown, `and ${hidden} more`] : shown,
+    digest: hidden > 0 ? [...titles, `and ${hidden} more`] : titles,
     footer: footerOf(message, nowMs),
-    ...(facts.some(({ event }) => awaited.has(event))
-      ? { command: `kubectl drawbridge pending -n ${shellWord(namespace)}` }
-      : {}),
+    ...(facts.some(({ event }) => awaited.has(event)) && { command }),
   };
 }
 
