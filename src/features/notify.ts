@@ -6,8 +6,6 @@ import { createSend } from '../notify/send.ts';
 import { openNotifyStores } from '../notify/stores.ts';
 import { clock, type Feature, type Host, leadership, type OpenFeature, storesProblem } from './feature.ts';
 
-const leaseName = 'drawbridge-notify';
-
 /** Tells people about requests. It writes nothing on them. */
 export const notify: Feature = {
   name: 'notify',
@@ -33,7 +31,7 @@ async function open(host: Host, addressOf: AddressOf): Promise<OpenFeature> {
   const { config, cluster, metrics, log } = host;
   const { leaseNamespace: namespace } = config;
   const source = await cluster.identity();
-  const { gate, leaderOnly } = leadership(host, { namespace, name: leaseName });
+  const { gate, leaderOnly } = leadership(host, { namespace, name: 'drawbridge-notify' });
   const client = leaderOnly(cluster.client);
   const stores = openNotifyStores(cluster);
   const send = createSend({ clock, allowed: config.notifyAllowCidrs ?? [] });

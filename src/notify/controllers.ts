@@ -14,7 +14,7 @@ import { OutboxKeeper } from './outbox/outbox-keeper.ts';
 import { ProviderReconciler } from './provider-reconciler.ts';
 import type { Send } from './sink.ts';
 import { byProvider, type NotifyStores } from './stores.ts';
-import { SubscriptionReconciler } from './subscription-reconciler.ts';
+import { subscriptionReconciler } from './subscription-reconciler.ts';
 
 export interface NotifyDeps {
   readonly stores: NotifyStores;
@@ -91,7 +91,7 @@ export function notifyControllers(deps: NotifyDeps): readonly Runnable[] {
     ),
     controller(
       'notify-subscription',
-      new SubscriptionReconciler(deps),
+      subscriptionReconciler(deps),
       [itsSubscriptions, fromSubscription('subscription', subscriptions, ({ key }) => [key])],
       4,
     ),

@@ -75,12 +75,7 @@ export async function connectTo(
   { host, port, addresses }: { host: string; port: number; addresses: readonly ResolvedAddress[] },
   signal: AbortSignal,
 ): Promise<Socket> {
-  const socket = connect({ host, port, lookup: lookupIn(addresses) });
-  try {
-    await once(socket, 'connect', { signal });
-  } catch (error) {
-    socket.destroy();
-    throw error;
-  }
+  const socket = connect({ host, port, lookup: lookupIn(addresses), signal });
+  await once(socket, 'connect');
   return socket;
 }

@@ -3,7 +3,6 @@ import type { Condition } from '../api/object.ts';
 import { secrets } from '../api/resources.ts';
 import { after, at, done, type Reconciler, type Result } from '../engine/result.ts';
 import { type Clock, formatTime, parseTime } from '../kit/clock.ts';
-import { shorten } from '../kit/shorten.ts';
 import { type Client, findObject } from '../kube/client.ts';
 import { isForbidden } from '../kube/errors.ts';
 import type { Store } from '../kube/store.ts';
@@ -96,7 +95,7 @@ export class ProviderReconciler implements Reconciler {
     const isKnown = readyOf(provider)?.reason === reason;
     const written = {
       ...(isKnown ? {} : { ready: { status: delivered ? 'True' : 'False', reason, message } as const }),
-      ...(isTest ? { lastTest: testOf(provider, answer, nowMs) } : {}),
+      ...(isTest ? { lastTest: { id: provider.testId ?? '', at: formatTime(nowMs), delivered, answer: message } } : {}),
     };
     await this.#write(provider, written, signal);
   }
@@ -127,18 +126,17 @@ export class ProviderReconciler implements Reconciler {
 
   #messageOf({ testId = '' }: ProviderView, sent: readonly Pending[]): Message {
     const { source, clock, outbox } = this.#deps;
-    const [first] = sent;
-    const base = { source, nowMs: clock.now() };
-    if (!first) return { ...base, id: `test-${testId}`, facts: [] };
-    const earlier = sent.length === 1 ? outbox().refOf(first) : undefined;
+    const [first, ...others] = sent;
+    const base = { source, nowMs: clock.now(), facts: sent.map(({ fact }) => fact) };
+    if (!first) return { ...base, id: `test-${testId}` };
+    const earlier = others.length === 0 ? outbox().refOf(first) : undefined;
     return {
       ...base,
       // A repeated digest may have more facts, and then has another last one.
-      id: sent.length === 1 ? first.fact.id : `digest-${first.id}-${sent.at(-1)?.id}`,
-      facts: sent.map(({ fact }) => fact),
-      ...(first.to === undefined ? {} : { to: first.to }),
-      ...(first.linkBase === undefined ? {} : { linkBase: first.linkBase }),
-      ...(earlier === undefined ? {} : { earlier }),
+      id: others.length === 0 ? first.fact.id : `digest-${first.id}-${others.at(-1)?.id}`,
+      ...(first.to && { to: first.to }),
+      ...(first.linkBase && { linkBase: first.linkBase }),
+      ...(earlier && { earlier }),
     };
   }
 
@@ -171,13 +169,6 @@ function testMsOf({ testId, status }: ProviderView, nowMs: number): number | und
   if (testId === undefined || testId === id) return undefined;
   return Math.max(nowMs, (parseTime(lastAt) ?? 0) + testEveryMs);
 }
-
-const testOf = ({ testId = '' }: ProviderView, { delivered, said }: Answer, nowMs: number) => ({
-  id: testId,
-  at: formatTime(nowMs),
-  delivered,
-  answer: shorten(said, 1024),
-});
 
 const unreadable = ({ namespace, name }: { namespace: string; name: string }, problem: string): UnusableSink =>
   new UnusableSink(

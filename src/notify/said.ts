@@ -1,3 +1,4 @@
+import querystring from 'node:querystring';
 import { printable } from '../kit/printable.ts';
 import { shorten } from '../kit/shorten.ts';
 import type { Sink } from './sink.ts';
@@ -14,23 +15,12 @@ export function saidBy(sink: Sink, text: string): string {
   return shorten(printable(masked), maxLength);
 }
 
-/** In the forms in which they are sent or commonly echoed, the longest first. */
+/** As they are sent, decoded, and in base64; the longest first. */
 function secretsOf({ address, token, login }: Sink): readonly string[] {
-  const credentials = [token, login?.password].filter((secret) => secret !== undefined);
-  const parts = address === undefined ? [] : `${address.pathname}${address.search}`.split(/[/?&=]/);
-  const plain = [...credentials, ...parts.filter((part) => part.length >= minSecretLength)];
-  const encoded = plain.flatMap((secret) => [
-    ...[secret, decoded(secret), encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1)],
-    Buffer.from(secret).toString('base64'),
-  ]);
-  const saslPlain = login ? [Buffer.from(`\0${login.username}\0${login.password}`).toString('base64')] : [];
-  return [...encoded, ...saslPlain].sort((a, b) => b.length - a.length);
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+  const parts = address ? `${address.pathname}${address.search}`.split(/[/?&=]/) : [];
+  const saslPlain = login && `\0${login.username}\0${login.password}`;
+  const credentials = [token, login?.password, saslPlain].filter((secret) => secret !== undefined);
+  return [...credentials, ...parts.filter((part) => part.length >= minSecretLength)]
+    .flatMap((secret) => [secret, querystring.unescape(secret), Buffer.from(secret).toString('base64')])
+    .sort((a, b) => b.length - a.length);
 }

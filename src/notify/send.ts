@@ -3,12 +3,11 @@ import type { Clock } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
 import { CallLimit } from '../kube/json-call.ts';
 import { createResolve, type Lookup } from './destination.ts';
-import type { Medium } from './media/medium.ts';
 import { sendSlack } from './media/slack.ts';
 import { sendTeams } from './media/teams.ts';
 import { sendWebhook } from './media/webhook.ts';
 import { saidBy } from './said.ts';
-import type { Send } from './sink.ts';
+import type { Medium, Send } from './sink.ts';
 
 const media: Readonly<Record<ProviderType, Medium>> = {
   Webhook: sendWebhook,

@@ -75,19 +75,19 @@ function readSink(spec: ProviderSpec, values: Values): Sink {
  * edit providers, but not read Secrets, could let the server send a credential to an address of theirs.
  */
 function readAddress({ type, address }: ProviderSpec, values: Values): URL | undefined {
-  if (values.address !== undefined) {
-    const parsed = parseAddress(type, values.address);
-    return typeof parsed === 'string' ? invalidSecret(`the key address of the Secret ${parsed}`) : parsed;
-  }
-  if (address === undefined) return undefined;
+  const text = values.address ?? address;
+  if (text === undefined) return undefined;
   const hasCredentials = (values.token ?? values.username ?? values.password) !== undefined;
-  if (hasCredentials && (type === 'Slack' || type === 'Email')) {
+  if (values.address === undefined && hasCredentials && (type === 'Slack' || type === 'Email')) {
     return invalidSpec(
       'credentials of a Secret are sent only to the address of the same Secret; move spec.address to the key address of the Secret',
     );
   }
-  const parsed = parseAddress(type, address);
-  return typeof parsed === 'string' ? invalidSpec(`spec.address ${parsed}`) : parsed;
+  const parsed = parseAddress(type, text);
+  if (typeof parsed !== 'string') return parsed;
+  return values.address === undefined
+    ? invalidSpec(`spec.address ${parsed}`)
+    : invalidSecret(`the key address of the Secret ${parsed}`);
 }
 
 /** Or what is wrong with it, without quoting it. */

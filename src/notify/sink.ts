@@ -1,5 +1,7 @@
 import type { ProviderType } from '../api/notify/notification-provider.ts';
+import type { Clock } from '../kit/clock.ts';
 import { CodedError } from '../kit/errors.ts';
+import type { Resolve } from './destination.ts';
 import type { Fact } from './fact.ts';
 
 /** The provider or its Secret cannot be used. `message` quotes nothing of the Secret. */
@@ -62,3 +64,16 @@ export type Answer =
 
 /** Never rejects, except with the reason of `signal`. */
 export type Send = (sink: Sink, message: Message, signal: AbortSignal) => Promise<Answer>;
+
+/** One call to a sink. */
+export interface Call {
+  readonly sink: Sink;
+  readonly message: Message;
+  readonly resolve: Resolve;
+  readonly clock: Clock;
+  /** Aborts at the time limit, or with the caller's signal. */
+  readonly signal: AbortSignal;
+}
+
+/** Rejects if there is no answer. `said` may still contain credentials and control characters. */
+export type Medium = (call: Call) => Promise<Answer>;

@@ -10,7 +10,7 @@ import { notificationSubscriptionKind, notificationSubscriptions } from '../api/
 import { type KubeObject, keyOf } from '../api/object.ts';
 import { type Kind, type ObjectOf, readObject } from '../api/schema/kind.ts';
 import { parseTime } from '../kit/clock.ts';
-import { own } from '../kit/json-value.ts';
+import { listIn, own } from '../kit/json-value.ts';
 import type { Cluster } from '../kube/cluster.ts';
 import type { Projected, Store, StoreSpec } from '../kube/store.ts';
 
@@ -27,12 +27,14 @@ interface View<K extends Kind> extends ViewMetadata {
   readonly spec: ObjectOf<K>['spec'];
   readonly status: ObjectOf<K>['status'];
   readonly labels: Readonly<Record<string, string>>;
+  /** Of a session: the uid of the request. */
+  readonly ownerUid?: string | undefined;
   /** The value of `testAnnotation`, as long as `status.lastTest.id` can be. */
   readonly testId?: string | undefined;
 }
 
 export type NotifiedTemplate = View<Access['template']>;
-export type NotifiedSession = Pick<View<typeof accessSessionKind>, keyof ViewMetadata | 'spec'>;
+export type NotifiedSession = Pick<View<typeof accessSessionKind>, keyof ViewMetadata | 'spec' | 'ownerUid'>;
 export type ProviderView = View<typeof notificationProviderKind>;
 export type SubscriptionView = View<typeof notificationSubscriptionKind>;
 
@@ -74,7 +76,7 @@ export function openNotifyStores(cluster: Pick<Cluster, 'watch'>): NotifyStores 
     resource: notificationSubscriptions,
     project: viewOf(notificationSubscriptionKind),
     indexes: {
-      [byNamespace]: ({ namespace }: SubscriptionView) => [namespace],
+      ...indexes,
       [byProvider]: (subscription: SubscriptionView) => [providerKeyOf(subscription)],
     },
   });
@@ -92,11 +94,10 @@ const viewNotified =
     return view && { ...view, kind, lastWriteMs: Math.max(view.createdAtMs, ...writesOf(object)) };
   };
 
-const writesOf = ({ metadata: { managedFields } }: KubeObject): number[] =>
-  (Array.isArray(managedFields) ? managedFields : []).slice(0, 64).flatMap((entry) => {
-    const time = own(entry, 'time');
-    return (typeof time === 'string' ? parseTime(time) : undefined) ?? [];
-  });
+const writesOf = ({ metadata }: KubeObject): number[] =>
+  listIn(metadata, 'managedFields')
+    .slice(0, 64)
+    .flatMap((entry) => parseTime(String(own(entry, 'time'))) ?? []);
 
 /** An object that violates its schema, or lacks metadata, counts as absent. */
 const viewOf =
@@ -106,10 +107,11 @@ const viewOf =
     const read = readObject(kind, object);
     const createdAtMs = parseTime(object.metadata.creationTimestamp ?? '');
     if (!metadata || !read.ok || createdAtMs === undefined) return undefined;
-    const { generation = 0, labels = {}, annotations } = object.metadata;
+    const { generation = 0, labels = {}, annotations, ownerReferences } = object.metadata;
     const testId = annotations?.[testAnnotation]?.slice(0, 128);
     const { spec, status } = read.value;
-    return { ...metadata, generation, createdAtMs, spec, status, labels: { ...labels }, testId };
+    const ownerUid = ownerReferences?.[0]?.uid;
+    return { ...metadata, generation, createdAtMs, spec, status, labels: { ...labels }, ownerUid, testId };
   };
 
 export const viewProvider = viewOf(notificationProviderKind);

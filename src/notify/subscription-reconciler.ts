@@ -1,6 +1,6 @@
 import { notificationSubscriptions } from '../api/notify/notification-subscription.ts';
 import type { Condition } from '../api/object.ts';
-import { done, type Reconciler, type Result } from '../engine/result.ts';
+import { done, type Reconciler } from '../engine/result.ts';
 import type { Clock } from '../kit/clock.ts';
 import { compileSelector } from '../kit/label-selector.ts';
 import type { Client } from '../kube/client.ts';
@@ -15,21 +15,14 @@ interface SubscriptionDeps {
 }
 
 /** Says in the condition Ready of a subscription why it tells nothing. */
-export class SubscriptionReconciler implements Reconciler {
-  readonly #deps: SubscriptionDeps;
-
-  constructor(deps: SubscriptionDeps) {
-    this.#deps = deps;
-  }
-
-  async reconcile(key: string, signal: AbortSignal): Promise<Result> {
-    const { stores } = this.#deps;
-    const view = stores.subscriptions.get(key);
-    if (view)
-      await writeStatus(this.#deps, notificationSubscriptions, view, { ready: readinessOf(view, stores) }, signal);
+export const subscriptionReconciler = (deps: SubscriptionDeps): Reconciler => ({
+  async reconcile(key, signal) {
+    const view = deps.stores.subscriptions.get(key);
+    const ready = view && readinessOf(view, deps.stores);
+    if (view) await writeStatus(deps, notificationSubscriptions, view, { ready }, signal);
     return done;
-  }
-}
+  },
+});
 
 function readinessOf(
   subscription: SubscriptionView,

@@ -6,17 +6,14 @@ import type { Client } from '../kube/client.ts';
 import { isConflict, isNotFound } from '../kube/errors.ts';
 import type { ProviderView, SubscriptionView } from './stores.ts';
 
-interface Written {
-  readonly ready?: Omit<ConditionUpdate<Condition>, 'type'>;
-  readonly lastTest?: ProviderStatus['lastTest'];
-}
+type Ready = Omit<ConditionUpdate<Condition>, 'type'> | undefined;
 
 /** Undefined if there is nothing to write, or the object does not exist any more. */
 export async function writeStatus(
   { client, clock }: { readonly client: Pick<Client, 'mergePatch'>; readonly clock: Clock },
   resource: Resource,
   { namespace, name, uid, generation, status: { conditions: before = [] } = {} }: ProviderView | SubscriptionView,
-  { ready, ...rest }: Written,
+  { ready, ...rest }: { readonly ready?: Ready; readonly lastTest?: ProviderStatus['lastTest'] },
   signal: AbortSignal,
 ): Promise<KubeObject | undefined> {
   const updates = ready ? [{ type: 'Ready', ...ready }] : [];

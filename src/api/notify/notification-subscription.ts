@@ -23,12 +23,7 @@ export const notificationSubscriptionKind = defineKind({
         {
           name: objectName('The name of the NotificationProvider.'),
           namespace: Type.Optional(
-            Type.String({
-              description:
-                'The namespace of the provider, whose spec.namespaces must name that of the subscription. Default: the same namespace.',
-              minLength: 1,
-              maxLength: 63,
-            }),
+            objectName('That of the provider, whose spec.namespaces must name this one. Default: this one.'),
           ),
         },
         { description: 'Who is told, and how.' },

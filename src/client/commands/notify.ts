@@ -6,14 +6,12 @@ import {
   testAnnotation,
 } from '../../api/notify/notification-provider.ts';
 import type { KubeObject } from '../../api/object.ts';
-import { fullName } from '../access-requests.ts';
-import type { ClusterConnection } from '../cluster-connection.ts';
-import type { Command, Context } from '../command.ts';
+import type { Command } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { follow } from '../follow.ts';
 import { outputForm, printObject } from '../output.ts';
 import { Problem } from '../problem.ts';
-import { Progress } from '../progress.ts';
+import { readyOf } from '../request-state.ts';
 
 /** More than the longest timeout of a provider, 30 s. */
 const MAX_WAIT_MS = 45_000;
@@ -25,16 +23,32 @@ export const notifyTest: Command = {
     'Waits at most 45 s for the answer. Exits with 1 if the message was not delivered. Needs the permission to patch the provider, which namespace admins have.',
   args: [{ name: 'PROVIDER', complete: 'providers' }],
   examples: ['notify test chat', 'notify test chat -n payments -o json'],
-  async run(context) {
-    const { args, io } = context;
+  async run({ args, io, clock, signal, connect }) {
     const form = outputForm(args);
     const [name = ''] = args.positionals;
-    const connection = await context.connect();
-    const { cluster, namespace } = connection;
+    const connection = await connect();
+    const { cluster, namespace, program, where } = connection;
     const id = randomUUID();
     const patch = { metadata: { annotations: { [testAnnotation]: id } } };
     await cluster.client.mergePatch(notificationProviders, { namespace, name }, patch);
-    const provider = await answered(context, connection, name, id);
+    const toContinue = `To try again: ${program} notify test ${name} ${where}`;
+    const deadlineMs = clock.monotonic() + MAX_WAIT_MS;
+    let found = '';
+    const provider = await follow(connection, [{ resource: notificationProviders, name: { namespace, name } }], {
+      ...{ clock, signal, toContinue },
+      onChange(now) {
+        if (!now) throw new Problem(exits.failed, `provider ${name} was deleted in namespace ${namespace}`);
+        found = ` (its condition Ready: ${readyOf(now)?.message ?? 'none'})`;
+        return lastTestOf(now)?.id === id ? now : undefined;
+      },
+      tick() {
+        if (clock.monotonic() < deadlineMs) return;
+        throw new Problem(
+          exits.failed,
+          `no answer within ${MAX_WAIT_MS / 1000} s${found}; the feature notify may not run: ask an administrator to set the chart value features.notify, and check: kubectl get pods -A -l app.kubernetes.io/name=drawbridge,app.kubernetes.io/component=notify. ${toContinue}`,
+        );
+      },
+    });
     const { delivered = false, answer = '' } = lastTestOf(provider) ?? {};
     if (!printObject(io, form, provider)) io.print(`${delivered ? 'delivered' : 'not delivered'}: ${answer}\n`);
     return delivered ? exits.done : exits.failed;
@@ -43,35 +57,3 @@ export const notifyTest: Command = {
 
 const lastTestOf = (provider: KubeObject): ProviderStatus['lastTest'] =>
   (provider as NotificationProvider).status?.lastTest;
-
-/** Waits until the status has the answer to this test. */
-async function answered(
-  { io, clock, signal }: Context,
-  connection: ClusterConnection,
-  name: string,
-  id: string,
-): Promise<KubeObject> {
-  const { namespace, program, where } = connection;
-  const toContinue = `To try again: ${program} notify test ${name} ${where}`;
-  const progress = new Progress(io);
-  const deadlineMs = clock.monotonic() + MAX_WAIT_MS;
-  const onChange = (provider: KubeObject | undefined): KubeObject | undefined => {
-    if (!provider) throw new Problem(exits.failed, `provider ${name} was deleted in namespace ${namespace}`);
-    progress.show(`waiting for the answer of ${fullName(provider)}`);
-    return lastTestOf(provider)?.id === id ? provider : undefined;
-  };
-  const tick = (): void => {
-    progress.spin();
-    if (clock.monotonic() < deadlineMs) return;
-    throw new Problem(
-      exits.failed,
-      `no answer within ${MAX_WAIT_MS / 1000} s; the feature notify may not run: ask an administrator to set the chart value features.notify, and check: kubectl get pods -A -l app.kubernetes.io/name=drawbridge,app.kubernetes.io/component=notify. ${toContinue}`,
-    );
-  };
-  try {
-    const followed = [{ resource: notificationProviders, name: { namespace, name } }];
-    return await follow(connection, followed, { clock, signal, onChange, tick, toContinue });
-  } finally {
-    progress.end();
-  }
-}

@@ -64,18 +64,12 @@ export function sessionFactsOf(
   nowMs: number,
 ): Found {
   const { user, stream, container, recording } = spec;
-  const known = request ? commonOf(request.view, request) : unknownRequest;
+  const session = { name, user: shorten(user, maxName), stream, recording };
   const common = {
-    ...known,
+    ...(request ? commonOf(request.view, request) : unknownRequest),
     request: { kind: spec.request.kind, namespace, name: spec.request.name, uid: request?.view.uid ?? '' },
     pod: spec.pod,
-    session: {
-      name,
-      user: shorten(user, maxName),
-      stream,
-      recording,
-      ...(container === undefined ? {} : { container }),
-    },
+    session: container === undefined ? session : { ...session, container },
   };
   const of = (event: AccessEvent, atMs: number): Fact => ({ ...common, id: factId(uid, event), event, atMs });
   const facts = [

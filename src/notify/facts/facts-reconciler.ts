@@ -1,5 +1,4 @@
 import { accesses, accessOfRequest } from '../../api/access/kinds.ts';
-import { childNameOf } from '../../api/access/names.ts';
 import { keyOf, nameOf } from '../../api/object.ts';
 import { after, at, done, type Reconciler, type Result } from '../../engine/result.ts';
 import type { Emit, Source } from '../../engine/source.ts';
@@ -13,7 +12,6 @@ import {
   byProvider,
   byUid,
   type NotifiedRequest,
-  type NotifiedSession,
   type NotifyStores,
   type ProviderView,
   type SubscriptionView,
@@ -166,7 +164,7 @@ export class FactsReconciler implements Reconciler {
     const gone = this.#gone.sessions.get(uid);
     const session = view ?? gone?.view;
     if (!session) return undefined;
-    const context = this.#requestOf(session);
+    const context = this.#request(session.ownerUid ?? '');
     return { ...sessionFactsOf(session, context, view ? undefined : gone?.deletedAtMs, nowMs), context };
   }
 
@@ -177,17 +175,6 @@ export class FactsReconciler implements Reconciler {
     }
     const gone = this.#gone.requests.get(uid);
     return gone && { ...gone, template: this.#template(gone.view) };
-  }
-
-  #requestOf({ namespace, spec }: NotifiedSession): KnownRequest | undefined {
-    const key = keyOf({ namespace, name: spec.request.name });
-    const present = this.#deps.stores.requests.flatMap((store) => store.get(key) ?? []);
-    const gone = [...this.#gone.requests.values()].map(({ view }) => view);
-    // Its name may belong to another request by now.
-    const its = [...present, ...gone].find(
-      (view) => view.kind === spec.request.kind && view.namespace === namespace && childNameOf(view) === spec.grant,
-    );
-    return its && this.#request(its.uid);
   }
 
   #template({ kind, namespace, spec }: NotifiedRequest) {

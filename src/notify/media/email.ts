@@ -2,8 +2,7 @@ import { createTransport } from 'nodemailer';
 import { formatMailDate } from '../../kit/clock.ts';
 import { isMailAddress, parseRecipients } from '../addresses.ts';
 import { connectTo } from '../destination.ts';
-import type { Message } from '../sink.ts';
-import type { Medium } from './medium.ts';
+import type { Medium, Message } from '../sink.ts';
 import { type MessageText, textOf } from './text.ts';
 
 /** SMTP over TLS, or with STARTTLS, without which nothing is sent. */
@@ -81,14 +80,7 @@ const plainText = (text: MessageText): string =>
     .map((part) => part.join('\n'))
     .join('\n\n')}\n`;
 
-const entities: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-const escaped = (text: string): string => text.replace(/[&<>"']/g, (character) => entities[character] ?? '');
+const escaped = (text: string): string => text.replace(/[&<>"']/g, (found) => `&#${found.codePointAt(0)};`);
 
 function html(text: MessageText): string {
   const lineOf = (line: string): string =>

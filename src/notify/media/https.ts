@@ -3,8 +3,7 @@ import { request } from 'node:https';
 import { CodedError } from '../../kit/errors.ts';
 import { retryAfterMs } from '../../kube/status-error.ts';
 import { lookupIn } from '../destination.ts';
-import type { Answer } from '../sink.ts';
-import type { Delivery } from './medium.ts';
+import type { Answer, Call } from '../sink.ts';
 
 export interface HttpsAnswer {
   readonly status: number;
@@ -24,7 +23,7 @@ interface Post {
 
 /** Without a proxy, and on a new connection: only that is to a checked address. */
 export async function post(
-  { sink, resolve, clock, signal }: Delivery,
+  { sink, resolve, clock, signal }: Call,
   { url = sink.address, headers, body, maxAnswerBytes = 4096 }: Post,
 ): Promise<HttpsAnswer> {
   if (!url) throw new CodedError('NoAddress', 'the provider has no address');
@@ -60,13 +59,12 @@ export async function post(
 export function answerOf({ status, body, retryAfterMs }: HttpsAnswer): Answer {
   const said = `HTTP ${status}${body === '' ? '' : `: ${body}`}`;
   if (status >= 200 && status < 300) return { delivered: true, said };
-  const retry = retryAfterMs === undefined ? {} : { retryAfterMs };
   if (status === 410) return { delivered: false, code: 'Gone', said };
   const isRedirect = status >= 300 && status < 400;
   return {
     delivered: false,
     code: 'Refused',
     said: isRedirect ? `HTTP ${status}: redirects are not followed; set the address that it leads to` : said,
-    ...retry,
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
   };
 }

@@ -1,8 +1,7 @@
 import { own } from '../../kit/json-value.ts';
 import { parseJson } from '../../kit/safe-json.ts';
-import type { Answer } from '../sink.ts';
+import type { Answer, Call, Medium } from '../sink.ts';
 import { answerOf, type HttpsAnswer, post } from './https.ts';
-import type { Delivery, Medium } from './medium.ts';
 import { type MessageText, textOf } from './text.ts';
 
 /** Of Block Kit, in characters after escaping. */
@@ -11,8 +10,6 @@ const limits = { header: 150, section: 3000, url: 3000 };
 const api = new URL('https://slack.com/api');
 /** The API repeats the message in its answer. */
 const maxApiAnswerBytes = 128 * 1024;
-/** If Slack names no time; it allows about a message a second in a channel. */
-const rateLimitMs = 30_000;
 
 /** To an incoming webhook, or with a token to a channel, where it edits an earlier message. */
 export const sendSlack: Medium = async (delivery) => {
@@ -40,7 +37,7 @@ interface ApiAnswer {
   readonly error: string;
 }
 
-async function callApi(delivery: Delivery, method: string, content: object): Promise<ApiAnswer> {
+async function callApi(delivery: Call, method: string, content: object): Promise<ApiAnswer> {
   const { token = '', address = api } = delivery.sink;
   const url = new URL(`${address.href.replace(/\/+$/, '')}/${method}`);
   const headers = { 'content-type': 'application/json; charset=utf-8', authorization: `Bearer ${token}` };
@@ -57,8 +54,7 @@ function readApiAnswer({ body, retryAfterMs }: HttpsAnswer): ApiAnswer {
     return { answer: { delivered: true, said: 'Slack: ok', ...(isRef ? { ref } : {}) }, error: '' };
   }
   const code = typeof error === 'string' ? error : 'the answer is not one of the Slack API';
-  const delayMs = retryAfterMs ?? (code === 'ratelimited' ? rateLimitMs : undefined);
-  const retry = delayMs === undefined ? {} : { retryAfterMs: delayMs };
+  const retry = retryAfterMs === undefined ? {} : { retryAfterMs };
   return { answer: { delivered: false, code: 'Refused', said: `Slack: ${code}`, ...retry }, error: code };
 }
 

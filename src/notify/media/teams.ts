@@ -1,5 +1,5 @@
+import type { Medium } from '../sink.ts';
 import { answerOf, post } from './https.ts';
-import type { Medium } from './medium.ts';
 import { type MessageText, textOf } from './text.ts';
 
 /** To the URL of a workflow that posts the card which it receives. */

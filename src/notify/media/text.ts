@@ -77,12 +77,7 @@ function digestText(message: Message, namespace: string): MessageText {
 }
 
 /** They wait for the decision of a person. */
-const awaited: ReadonlySet<AccessEvent> = new Set([
-  'requested',
-  'extension.requested',
-  'review-owed',
-  'review-overdue',
-]);
+const awaited = new Set<AccessEvent>(['requested', 'extension.requested', 'review-owed', 'review-overdue']);
 
 /** `2026-11-21 09:30 UTC`. */
 const timeText = (ms: number): string => `${formatTime(ms).slice(0, 16).replace('T', ' ')} UTC`;

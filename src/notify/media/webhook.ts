@@ -1,10 +1,9 @@
 import { cloudEventType } from '../../api/notify/events.ts';
 import { formatTime } from '../../kit/clock.ts';
 import type { Fact } from '../fact.ts';
-import type { Message } from '../sink.ts';
+import type { Medium, Message } from '../sink.ts';
 import { signedHeaders } from '../standard-webhook.ts';
 import { answerOf, post } from './https.ts';
-import type { Medium } from './medium.ts';
 import { commandFor, linkTo } from './text.ts';
 
 /** Signed as Standard Webhooks say. */

@@ -26,12 +26,6 @@ const maxShardBytes = 500 * 2 ** 10;
 /** Beyond, the oldest may be told twice after a restart. */
 const maxStoredTold = 12_000;
 
-interface Shard {
-  /** As read or written last. Undefined: the next write replaces whatever there is. */
-  version: string | undefined;
-  text: string;
-}
-
 export interface OutboxStoreDeps {
   readonly client: Pick<Client, 'get' | 'apply'>;
   readonly namespace: string;
@@ -42,7 +36,8 @@ export interface OutboxStoreDeps {
 /** Of one leadership. Calls must not overlap. */
 export class OutboxStore {
   readonly #deps: OutboxStoreDeps;
-  readonly #shards: Shard[] = [];
+  /** As read or written last. Without a version, the next write replaces whatever there is. */
+  readonly #shards: { readonly version: string | undefined; readonly text: string }[] = [];
 
   constructor(deps: OutboxStoreDeps) {
     this.#deps = deps;
@@ -72,7 +67,7 @@ export class OutboxStore {
     const told = [...state.told].slice(-maxStoredTold);
     const head = { floorMs: state.floorMs, told: Object.fromEntries(told), refs: Object.fromEntries(state.refs) };
     // The head last: what it covers must be stored, and telling twice is better than never.
-    for (const [shard, list] of shardsOf(state.pending)) await this.#writeShard(shard, JSON.stringify(list), signal);
+    for (const { shard, list } of shardsOf(state.pending)) await this.#writeShard(shard, JSON.stringify(list), signal);
     await this.#writeShard(0, JSON.stringify(head), signal);
   }
 
@@ -116,7 +111,7 @@ export class OutboxStore {
 }
 
 /** The content of each. A new delivery gets a place in the first that has room, and keeps it. */
-function shardsOf(pending: readonly Pending[]): Map<number, StoredDelivery[]> {
+function shardsOf(pending: readonly Pending[]) {
   const shards = Array.from({ length: outboxShards - 1 }, (_, index) => ({
     shard: index + 1,
     bytes: 0,
@@ -133,7 +128,7 @@ function shardsOf(pending: readonly Pending[]): Map<number, StoredDelivery[]> {
     const { bytes: _, offeredMs: __, ...stored } = one;
     its.list.push(stored);
   }
-  return new Map(shards.map(({ shard, list }) => [shard, list]));
+  return shards;
 }
 
 /** When to write: what waits is stored soon, what was told when a minute has passed. Epoch ms. */

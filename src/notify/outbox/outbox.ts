@@ -159,7 +159,9 @@ export class Outbox {
       for (const { id, settledMs } of sent) this.#told.set(id, Math.max(nowMs, settledMs));
       this.hasNews = true;
       this.#drop(sent);
-      this.#keepRef(sent, answer.ref, nowMs);
+      const [only, ...others] = sent;
+      if (answer.ref && only?.fact.request.uid && others.length === 0)
+        this.#refs.set(refKey(only), { ref: answer.ref, atMs: nowMs });
       return;
     }
     const line = this.#lines.get(sent[0]?.provider.uid ?? '');
@@ -230,12 +232,6 @@ export class Outbox {
       if (line?.pending.delete(id)) line.bytes -= bytes;
     }
     return list;
-  }
-
-  #keepRef(sent: readonly Pending[], ref: string | undefined, nowMs: number): void {
-    const [only] = sent;
-    if (ref === undefined || !only || sent.length > 1 || only.fact.request.uid === '') return;
-    this.#refs.set(refKey(only), { ref, atMs: nowMs });
   }
 }
 

@@ -127,17 +127,19 @@ describe('people are told by a signed webhook', () => {
     const request = await ask(access.alice, 'entered', { duration: '1m' });
     await access.vote(access.carol, request);
     const { metadata, status } = await access.ready(request);
+    const { kind } = request;
+    const owner = { apiVersion: 'access.drawbridge.dev/v1alpha1', kind, name: metadata.name, uid: metadata.uid };
     const url = `/apis/access.drawbridge.dev/v1alpha1/namespaces/${access.namespace}/accesssessions`;
     const name = crypto.randomUUID();
     // As the gateway does; its own tests run it.
     const created = await access.plane.call('POST', url, {
       apiVersion: 'access.drawbridge.dev/v1alpha1',
       kind: 'AccessSession',
-      metadata: { name },
+      metadata: { name, ownerReferences: [owner] },
       spec: {
         user: 'alice',
         grant: 'entered',
-        request: { kind: request.kind, name: metadata.name },
+        request: { kind, name: metadata.name },
         pod: status?.podName,
         stream: 'exec',
         tty: true,

@@ -5,6 +5,7 @@ import { childNameOf } from '../../../src/api/access/names.ts';
 import { type AccessEvent, accessEvents } from '../../../src/api/notify/events.ts';
 import { notificationProviders } from '../../../src/api/notify/notification-provider.ts';
 import { notificationSubscriptions } from '../../../src/api/notify/notification-subscription.ts';
+import { apiVersionOf } from '../../../src/api/object.ts';
 import { configMaps } from '../../../src/api/resources.ts';
 import { formatTime, parseTime, sleep } from '../../../src/kit/clock.ts';
 import type { Fact } from '../../../src/notify/fact.ts';
@@ -424,7 +425,8 @@ class History implements ReplicaWorld {
       ...{ stream: 'exec', tty: true, recording: 'Off', replica: 'gateway-0' },
       startedAt: formatTime(this.clock.now()),
     };
-    this.api.put(accessSessions, objectOf(accessSessions, namespace, name, spec, { uid: name }));
+    const ownerReferences = [{ apiVersion: apiVersionOf(resourceOf(kind)), kind, ...request }];
+    this.api.put(accessSessions, objectOf(accessSessions, namespace, name, spec, { uid: name, ownerReferences }));
     this.#expect('session.started', name, 0);
     this.clock.schedule(Math.min(this.between(1, 120) * second, endMs - this.clock.now()), () => {
       this.api.drop(accessSessions, { namespace, name });

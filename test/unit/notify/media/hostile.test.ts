@@ -21,12 +21,10 @@ const hostile: Record<string, string> = {
 };
 
 const unescapedXml = (text: string): string =>
-  text
-    .replaceAll('&lt;', '<')
-    .replaceAll('&gt;', '>')
-    .replaceAll('&quot;', '"')
-    .replaceAll('&#39;', "'")
-    .replaceAll('&amp;', '&');
+  text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&');
+
+const unescapedHtml = (text: string): string =>
+  text.replace(/&#(\d+);/g, (_, code: string) => String.fromCodePoint(Number(code)));
 
 describe('a text of an attacker', () => {
   for (const [what, reason] of Object.entries(hostile)) {
@@ -60,7 +58,7 @@ describe('a text of an attacker', () => {
       it('is text in mail', () => {
         const { text, html } = mailOf(message);
         assert.ok(text.split('\n').includes(`Reason: ${shown}`));
-        const lines = html.split(/<br>\n|<\/?p>/).map(unescapedXml);
+        const lines = html.split(/<br>\n|<\/?p>/).map(unescapedHtml);
         assert.ok(lines.includes(`Reason: ${shown}`));
         const tags = new Set([...html.matchAll(/<\/?([a-z0-9!]+)/gi)].map(([, tag = '']) => tag.toLowerCase()));
         assert.deepEqual([...tags], ['!doctype', 'html', 'head', 'meta', 'title', 'body', 'p', 'br', 'a']);
