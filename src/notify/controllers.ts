@@ -71,10 +71,7 @@ export function notifyControllers(deps: NotifyDeps): readonly Runnable[] {
     new Controller({ name, clock, log, metrics: metrics.controller(name), reconciler, sources, workers, random });
   const pending: Source = {
     name: 'pending',
-    start: (emit) => {
-      for (const { key } of outbox().providers) emit(key, 'pending');
-      return Promise.resolve();
-    },
+    start: async (emit) => outbox().providers.forEach(({ key }) => void emit(key, 'pending')),
   };
   const itsSubscriptions = fromSubscription('provider', providers, ({ key: provider }) =>
     subscriptions.byIndex(byProvider, provider).map(({ key }) => key),
@@ -133,9 +130,7 @@ function warnOfFull(log: Log, clock: Clock): (delivery: Delivery) => void {
   return ({ provider }) => {
     if (clock.now() < nextMs) return;
     nextMs = clock.now() + 60_000;
-    log.warn('the outbox has no room for more of a provider; they wait with their requests, for at most a day', {
-      provider: provider.key,
-    });
+    log.warn('the outbox is full; facts wait with their requests, for at most a day', { provider: provider.key });
   };
 }
 

@@ -58,5 +58,7 @@ export interface Fact {
 }
 
 /** `uid`: of the request or session. `n`: which of several, such as the index of an extension. */
-export const factId = (uid: string, event: AccessEvent, n = 0): string =>
-  createHash('sha256').update(`${uid}/${event}/${n}`).digest('base64url').slice(0, 22);
+export const factId = (uid: string, event: AccessEvent, n = 0): string => hashOf(`${uid}/${event}/${n}`, 22);
+
+export const hashOf = (text: string, length: number): string =>
+  createHash('sha256').update(text).digest('base64url').slice(0, length);

@@ -14,9 +14,6 @@ const invalidSecret = (message: string): never => {
   throw new UnusableSink('SecretInvalid', message);
 };
 
-/** `secret`: what `spec.secretRef` names, with values in base64. Throws UnusableSink. */
-export const sinkOf = (spec: ProviderSpec, secret: unknown): Sink => readSink(spec, readSecret(spec, secret));
-
 type Values = Partial<Record<(typeof secretKeys)[number], string>>;
 
 const secretKeys = ['address', 'token', 'username', 'password', 'signingKey', 'previousSigningKey'] as const;
@@ -40,7 +37,9 @@ function readSecret({ secretRef }: ProviderSpec, secret: unknown): Values {
   return values;
 }
 
-function readSink(spec: ProviderSpec, values: Values): Sink {
+/** `secret`: what `spec.secretRef` names, with values in base64. Throws UnusableSink. */
+export function sinkOf(spec: ProviderSpec, secret: unknown): Sink {
+  const values = readSecret(spec, secret);
   const { type, channel, sender, caBundle } = spec;
   const address = readAddress(spec, values);
   const sink = { type, signingKeys: [], timeoutMs: readTimeout(spec), ...readTrust(caBundle) };

@@ -35,7 +35,9 @@ export const notifyTest: Command = {
     const deadlineMs = clock.monotonic() + MAX_WAIT_MS;
     let found = '';
     const provider = await follow(connection, [{ resource: notificationProviders, name: { namespace, name } }], {
-      ...{ clock, signal, toContinue },
+      clock,
+      signal,
+      toContinue,
       onChange(now) {
         if (!now) throw new Problem(exits.failed, `provider ${name} was deleted in namespace ${namespace}`);
         found = ` (its condition Ready: ${readyOf(now)?.message ?? 'none'})`;

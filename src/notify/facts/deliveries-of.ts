@@ -1,8 +1,7 @@
-import { createHash } from 'node:crypto';
 import type { ProviderType } from '../../api/notify/notification-provider.ts';
 import { compileSelector } from '../../kit/label-selector.ts';
 import type { Store } from '../../kube/store.ts';
-import type { Fact } from '../fact.ts';
+import { type Fact, hashOf } from '../fact.ts';
 import { byNamespace, type NotifyStores, type ProviderView, providerKeyOf, type SubscriptionView } from '../stores.ts';
 import type { FoundFact } from './facts-of.ts';
 
@@ -19,9 +18,6 @@ export interface Delivery {
   readonly settledMs: number;
 }
 
-/** Why a subscription tells nothing: the reason of its condition Ready. */
-type SubscriptionProblem = 'TooManySubscriptions' | 'ProviderNotFound' | 'ProviderNotAllowed' | 'RequesterNeedsEmail';
-
 /** Of a namespace: those that are used, in the order of their names. Each costs time for each fact. */
 export function subscriptionsIn(store: NotifyStores['subscriptions'], namespace: string): readonly SubscriptionView[] {
   const all = [...store.byIndex(byNamespace, namespace)];
@@ -30,10 +26,13 @@ export function subscriptionsIn(store: NotifyStores['subscriptions'], namespace:
 
 export const maxSubscriptions = 100;
 
+/** `problem`: the reason of its condition Ready. */
 export function resolve(
   subscription: Pick<SubscriptionView, 'namespace' | 'spec'>,
   providers: Pick<Store<ProviderView>, 'get'>,
-): { readonly provider: ProviderView } | { readonly problem: SubscriptionProblem } {
+):
+  | { readonly provider: ProviderView }
+  | { readonly problem: 'ProviderNotFound' | 'ProviderNotAllowed' | 'RequesterNeedsEmail' } {
   const { namespace, spec } = subscription;
   const provider = providers.get(providerKeyOf(subscription));
   if (!provider) return { problem: 'ProviderNotFound' };
@@ -66,10 +65,7 @@ export function deliveriesOf(found: FoundFact, matching: Matching): readonly Del
     const { key, uid, spec } = resolved.provider;
     const to = whom === 'Requester' ? matching.addressOf(fact.requester) : undefined;
     if (whom === 'Requester' && to === undefined) continue;
-    const id = createHash('sha256')
-      .update(`${uid}/${to ?? ''}/${fact.id}`)
-      .digest('base64url')
-      .slice(0, 16);
+    const id = hashOf(`${uid}/${to ?? ''}/${fact.id}`, 16);
     const before = deliveries.get(id);
     if (before?.linkBase !== undefined) continue;
     deliveries.set(id, {

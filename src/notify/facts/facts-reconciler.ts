@@ -35,8 +35,6 @@ interface FactsDeps {
 /** How long facts for which the outbox has no room stay with their request. */
 const fullMs = 30_000;
 
-const maxKnown = 100_000;
-
 /** Waits until all stores have synced. */
 const firstRound = '';
 
@@ -52,7 +50,7 @@ export class FactsReconciler implements Reconciler {
   /** Deleted ones: by uid; templates by kind and `namespace/name`, because requests may outlive them. */
   readonly #gone;
   /** By the id of a fact: since when it is known. */
-  readonly #known = new RecentMap<string, number>(maxKnown);
+  readonly #known = new RecentMap<string, number>(100_000);
   /** By uid: since when it waits for a reconcile, oldest first. 0: since before this leadership. */
   readonly #waiting = new Map<string, number>();
   #seenMs = 0;

@@ -15,7 +15,7 @@ export interface HttpsAnswer {
 interface Post {
   /** Default: the address of the sink. */
   readonly url?: URL | undefined;
-  readonly headers: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string>>;
   readonly body: string;
   /** Of the answer; the rest is not read. Default 4 KiB. */
   readonly maxAnswerBytes?: number;
@@ -24,14 +24,19 @@ interface Post {
 /** Without a proxy, and on a new connection: only that is to a checked address. */
 export async function post(
   { sink, resolve, clock, signal }: Call,
-  { url = sink.address, headers, body, maxAnswerBytes = 4096 }: Post,
+  { url = sink.address, headers = {}, body, maxAnswerBytes = 4096 }: Post,
 ): Promise<HttpsAnswer> {
   if (!url) throw new CodedError('NoAddress', 'the provider has no address');
   const addresses = await resolve(url.hostname.replace(/^\[|\]$/g, ''));
   const response = await new Promise<IncomingMessage>((onResponse, onError) => {
     const call = request(url, {
       method: 'POST',
-      headers: { ...headers, 'content-length': Buffer.byteLength(body), 'user-agent': 'drawbridge' },
+      headers: {
+        'content-type': 'application/json; charset=utf-8',
+        ...headers,
+        'content-length': Buffer.byteLength(body),
+        'user-agent': 'drawbridge',
+      },
       agent: false,
       lookup: lookupIn(addresses),
       signal,

@@ -15,10 +15,7 @@ const maxApiAnswerBytes = 128 * 1024;
 export const sendSlack: Medium = async (delivery) => {
   const { sink, message } = delivery;
   const text = slackMessage(textOf(message));
-  if (sink.token === undefined) {
-    const headers = { 'content-type': 'application/json; charset=utf-8' };
-    return answerOf(await post(delivery, { headers, body: JSON.stringify(text) }));
-  }
+  if (sink.token === undefined) return answerOf(await post(delivery, { body: JSON.stringify(text) }));
   const { earlier = '' } = message;
   const [, channel, ts] = /^([^/]+)\/([^/]+)$/.exec(earlier) ?? [];
   if (channel !== undefined && ts !== undefined) {
@@ -40,7 +37,7 @@ interface ApiAnswer {
 async function callApi(delivery: Call, method: string, content: object): Promise<ApiAnswer> {
   const { token = '', address = api } = delivery.sink;
   const url = new URL(`${address.href.replace(/\/+$/, '')}/${method}`);
-  const headers = { 'content-type': 'application/json; charset=utf-8', authorization: `Bearer ${token}` };
+  const headers = { authorization: `Bearer ${token}` };
   const http = await post(delivery, { url, headers, body: JSON.stringify(content), maxAnswerBytes: maxApiAnswerBytes });
   return http.status === 200 ? readApiAnswer(http) : { answer: answerOf(http), error: '' };
 }

@@ -5,7 +5,7 @@ import { type MessageText, textOf } from './text.ts';
 /** To the URL of a workflow that posts the card which it receives. */
 export const sendTeams: Medium = async (delivery) => {
   const body = JSON.stringify(teamsMessage(textOf(delivery.message)));
-  return answerOf(await post(delivery, { headers: { 'content-type': 'application/json' }, body }));
+  return answerOf(await post(delivery, { body }));
 };
 
 interface RunStyle {

@@ -60,10 +60,8 @@ function factText(fact: Fact, message: Message): MessageText {
 
 function digestText(message: Message, namespace: string): MessageText {
   const { facts, nowMs } = message;
-  const isEmergency = ({ event }: Fact): boolean => event === 'emergency';
-  const sorted = [...facts.filter(isEmergency), ...facts.filter((fact) => !isEmergency(fact))];
-  const hidden = Math.max(0, sorted.length - maxDigestLines);
-  const titles = sorted.slice(0, maxDigestLines).map((fact) => titleOf(fact, nowMs));
+  const hidden = Math.max(0, facts.length - maxDigestLines);
+  const titles = facts.slice(0, maxDigestLines).map((fact) => titleOf(fact, nowMs));
   const areRequests = facts.every(({ event }) => event === 'requested');
   const what = areRequests ? 'more requests wait for you' : 'more messages about access';
   const command = `kubectl drawbridge pending -n ${shellWord(namespace)}`;

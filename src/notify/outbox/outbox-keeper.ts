@@ -92,7 +92,7 @@ export class OutboxKeeper implements Reconciler {
   }
 
   async #writeLast(): Promise<void> {
-    if (!this.#outbox.hasNews && this.#outbox.unstoredSinceMs === undefined) return;
+    if (this.#dueMs === undefined) return;
     const { clock, log } = this.#deps;
     const limit = new CallLimit(clock, undefined, lastWriteLimitMs);
     try {
@@ -107,7 +107,6 @@ export class OutboxKeeper implements Reconciler {
 
   #emptyOutbox(): Outbox {
     const { clock, random } = this.#deps;
-    const empty = { floorMs: clock.now(), told: new Map(), refs: new Map(), pending: [] };
-    return new Outbox(empty, clock.now(), random);
+    return new Outbox({ floorMs: clock.now(), told: new Map(), refs: new Map(), pending: [] }, clock.now(), random);
   }
 }

@@ -62,7 +62,6 @@ const paceMs = 1_000;
 /** With more due at once, they are one message. */
 const maxSingles = 5;
 const maxDigest = 100;
-const maxPending = 2_000;
 const maxTold = 100_000;
 const maxRefs = 2_000;
 
@@ -73,8 +72,8 @@ export class Outbox {
   readonly #random: () => number;
   /** By the uid of the provider. */
   readonly #lines = new Map<string, Line>();
-  readonly #told: RecentMap<string, number>;
-  readonly #refs: RecentMap<string, Ref>;
+  readonly #told = new RecentMap<string, number>(maxTold);
+  readonly #refs = new RecentMap<string, Ref>(maxRefs);
   readonly floorMs: number;
   /** Something was told since the last write. */
   hasNews = false;
@@ -82,8 +81,6 @@ export class Outbox {
   constructor(state: OutboxState, nowMs: number, random: () => number) {
     this.#random = random;
     this.floorMs = state.floorMs;
-    this.#told = new RecentMap(maxTold);
-    this.#refs = new RecentMap(maxRefs);
     for (const [id, untilMs] of state.told) this.#told.set(id, untilMs);
     for (const [key, ref] of state.refs) this.#refs.set(key, ref);
     for (const stored of state.pending) if (!this.knows(stored)) this.#add(stored, nowMs);
@@ -96,7 +93,6 @@ export class Outbox {
 
   /** False if there is no room: offer it again later. */
   offer(delivery: Delivery, nowMs: number): boolean {
-    if ((this.#lines.get(delivery.provider.uid)?.pending.size ?? 0) >= maxPending) return false;
     const bytes = sizeOf(delivery);
     const lines = [...this.#lines.values()];
     const left = maxBytes - sum(lines.map((line) => line.bytes));
@@ -217,10 +213,8 @@ export class Outbox {
 
   #add(stored: StoredDelivery, nowMs: number, bytes = sizeOf(stored)): void {
     const { provider } = stored;
-    const line = this.#lines.get(provider.uid) ?? {
-      ...{ provider, pending: new Map<string, Pending>() },
-      ...{ bytes: 0, pacedMs: 0, heldUntilMs: 0 },
-    };
+    const fresh = { provider, pending: new Map<string, Pending>(), bytes: 0, pacedMs: 0, heldUntilMs: 0 };
+    const line = this.#lines.get(provider.uid) ?? fresh;
     this.#lines.set(provider.uid, line);
     line.pending.set(stored.id, { ...stored, bytes, offeredMs: nowMs });
     line.bytes += bytes;

@@ -122,14 +122,11 @@ describe('the text of a message', () => {
     assert.equal(command, 'kubectl drawbridge pending -n payments');
   });
 
-  it('of a digest has emergencies first, and at most 20 of its messages', () => {
-    const facts = Array.from({ length: 27 }, (_, i) =>
-      factOf({ requester: `user-${i}`, event: i === 25 ? 'emergency' : 'ended' }),
-    );
+  it('of a digest has at most 20 of its messages', () => {
+    const facts = Array.from({ length: 27 }, (_, i) => factOf({ requester: `user-${i}`, event: 'ended' }));
     const { title, digest, command } = textOf(messageOf(facts));
     assert.equal(title, '27 more messages about access in payments');
-    assert.match(digest[0] ?? '', /^EMERGENCY: user-25 /);
-    assert.match(digest[1] ?? '', /user-0 /);
+    assert.match(digest[0] ?? '', /user-0 /);
     assert.deepEqual([digest.length, digest.at(-1)], [21, 'and 7 more']);
     assert.equal(command, undefined);
   });

@@ -193,13 +193,6 @@ describe('an outbox', () => {
     assert.equal(outbox.stateAt(25 * hour).refs.size, 0);
   });
 
-  it('has room for 2,000 of a provider', () => {
-    const outbox = outboxWith(many(2000));
-    assert.equal(outbox.offer(about('more'), 0), false);
-    deliver(outbox, 0);
-    assert.equal(outbox.offer(about('more'), 0), true);
-  });
-
   it('keeps room for other namespaces, however many providers one namespace has', () => {
     const outbox = new Outbox(empty, 0, () => 0.5);
     const reason = 'x'.repeat(8_000);
