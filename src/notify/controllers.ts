@@ -109,14 +109,15 @@ export function countOf(metrics: Metrics): (result: Result, deliveries: readonly
 }
 
 export function watchOutbox(metrics: Metrics, clock: Clock, outbox: () => OutboxKeeper['outbox']): void {
-  const name = 'drawbridge_notifications';
+  const labels = ['type'] as const;
   const help = 'In the leader, by the type of the provider.';
   const byType = () => Map.groupBy(outbox().pending, ({ provider }) => provider.type);
-  metrics.collected({ name: `${name}_pending`, help: `Messages that wait. ${help}`, labels: ['type'] }, (set) => {
+  const waiting = { name: 'drawbridge_notifications_pending', help: `Messages that wait. ${help}`, labels };
+  metrics.collected(waiting, (set) => {
     for (const [type, pending] of byType()) set({ type }, pending.length);
   });
   const since = `Since the oldest message that waits is about something that happened. ${help}`;
-  metrics.collected({ name: `${name}_oldest_pending_seconds`, help: since, labels: ['type'] }, (set) => {
+  metrics.collected({ name: 'drawbridge_notifications_oldest_pending_seconds', help: since, labels }, (set) => {
     for (const [type, pending] of byType()) {
       const oldestMs = Math.min(...pending.map(({ fact }) => fact.atMs));
       set({ type }, Math.max(0, clock.now() - oldestMs) / 1000);

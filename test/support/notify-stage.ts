@@ -7,10 +7,16 @@ import {
   type ProviderStatus,
   providerSecretType,
 } from '../../src/api/notify/notification-provider.ts';
-import { notificationSubscriptions, type SubscriptionSpec } from '../../src/api/notify/notification-subscription.ts';
+import {
+  type notificationSubscriptionKind,
+  notificationSubscriptions,
+} from '../../src/api/notify/notification-subscription.ts';
 import { apiVersionOf, type Condition, type Resource } from '../../src/api/object.ts';
+import type { ObjectOf } from '../../src/api/schema/kind.ts';
 import { AccessStage, type AccessStageOptions } from './access-stage.ts';
 import { NotificationReceiver, type Received } from './notification-receiver.ts';
+
+type SubscriptionSpec = ObjectOf<typeof notificationSubscriptionKind>['spec'];
 
 /** The stage of access, with the feature notify as another process, and a webhook receiver. */
 export class NotifyStage {

@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { accessCategory } from '../access/names.ts';
 import type { Resource } from '../object.ts';
 import { conditions, listOf, objectName, oneOf, stringMap } from '../schema/fields.ts';
-import { ageColumn, column, defineKind, type ObjectOf } from '../schema/kind.ts';
+import { ageColumn, column, defineKind } from '../schema/kind.ts';
 import { accessEvents } from './events.ts';
 
 export const notificationSubscriptions = {
@@ -85,6 +85,3 @@ export const notificationSubscriptionKind = defineKind({
     column('Why', '.status.conditions[?(@.type=="Ready")].message', 'The reason for the state.', { priority: 1 }),
   ],
 });
-
-export type NotificationSubscription = ObjectOf<typeof notificationSubscriptionKind>;
-export type SubscriptionSpec = NotificationSubscription['spec'];

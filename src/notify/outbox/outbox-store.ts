@@ -74,22 +74,20 @@ export class OutboxStore {
   async #read(shard: number, signal: AbortSignal): Promise<string | undefined> {
     const name = { namespace: this.#deps.namespace, name: outboxName(shard) };
     const object = await findObject(this.#deps.client, configMaps, name, { signal });
-    const text = own(own(object, 'data'), 'state');
-    const read = typeof text === 'string' ? text : undefined;
-    this.#shards[shard] = { version: object?.metadata.resourceVersion, text: read ?? '' };
-    return object && (read ?? '');
+    const text = String(own(own(object, 'data'), 'state') ?? '');
+    this.#shards[shard] = { version: object?.metadata.resourceVersion, text };
+    return object && text;
   }
 
   async #writeShard(shard: number, text: string, signal: AbortSignal): Promise<void> {
     const { version, text: before } = this.#shards[shard] ?? { version: undefined, text: '' };
     if (text === before || (before === '' && text === '[]')) return;
     const { client, namespace } = this.#deps;
-    const name = outboxName(shard);
     const resourceVersion = version === undefined ? {} : { resourceVersion: version };
     const object = {
       apiVersion: apiVersionOf(configMaps),
       kind: configMaps.kind,
-      metadata: { namespace, name, labels: { ...ownLabels }, ...resourceVersion },
+      metadata: { namespace, name: outboxName(shard), labels: { ...ownLabels }, ...resourceVersion },
       data: { state: text },
     };
     // Until the answer: of unknown content. This process leads, so another attempt replaces it.
