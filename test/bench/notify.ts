@@ -9,6 +9,7 @@ import { spreadRound } from './workloads/expiry.ts';
 import { approvedRound } from './workloads/lone.ts';
 
 const group = 'access.drawbridge.dev/v1alpha1';
+const sinks = 'bench-sinks';
 const events = ['requested', 'approved', 'denied', 'granted', 'ending', 'ended'];
 
 /**
@@ -50,28 +51,37 @@ async function accessTimes(stage: BenchStage): Promise<Figures> {
 
 async function withNotifications(stage: BenchStage, address: string, signingKey: string): Promise<Figures> {
   const { plane, namespace, admin } = stage;
+  // The stage waits until its namespace has no RoleBindings.
+  await admin.call('POST', '/api/v1/namespaces', { metadata: { name: sinks } }, true);
   const notifications = await NotifyProcess.start(plane, {
     namespace: stage.server.installation.namespace,
-    secretNamespaces: [namespace],
+    secretNamespaces: [sinks],
   });
-  const path = `/apis/${group}/namespaces/${namespace}`;
+  const providers = `/apis/${group}/namespaces/${sinks}/notificationproviders`;
+  const subscriptions = `/apis/${group}/namespaces/${namespace}/notificationsubscriptions`;
+  const secrets = `/api/v1/namespaces/${sinks}/secrets`;
   const secret = {
     metadata: { name: 'sink' },
     type: 'access.drawbridge.dev/notification-provider',
     stringData: { address, signingKey },
   };
-  await admin.call('POST', `/api/v1/namespaces/${namespace}/secrets`, secret);
-  await admin.call('POST', `${path}/notificationproviders`, {
+  await admin.call('POST', secrets, secret);
+  await admin.call('POST', providers, {
     apiVersion: group,
     kind: 'NotificationProvider',
     metadata: { name: 'sink' },
-    spec: { type: 'Webhook', secretRef: { name: 'sink' }, caBundle: plane.authority.certificate },
+    spec: {
+      type: 'Webhook',
+      secretRef: { name: 'sink' },
+      caBundle: plane.authority.certificate,
+      namespaces: [namespace],
+    },
   });
-  await admin.call('POST', `${path}/notificationsubscriptions`, {
+  await admin.call('POST', subscriptions, {
     apiVersion: group,
     kind: 'NotificationSubscription',
     metadata: { name: 'all' },
-    spec: { providerRef: { name: 'sink' }, events },
+    spec: { providerRef: { name: 'sink', namespace: sinks }, events },
   });
   const mark = plane.auditLog.mark();
   try {
@@ -82,14 +92,15 @@ async function withNotifications(stage: BenchStage, address: string, signingKey:
     return { ...times, notifyWrites: writes } as Figures;
   } finally {
     await notifications.stop();
-    await admin.call('DELETE', `${path}/notificationsubscriptions/all`);
-    await admin.call('DELETE', `${path}/notificationproviders/sink`);
-    await admin.call('DELETE', `/api/v1/namespaces/${namespace}/secrets/sink`);
+    await admin.call('DELETE', `${subscriptions}/all`);
+    await admin.call('DELETE', `${providers}/sink`);
+    await admin.call('DELETE', `${secrets}/sink`);
   }
 }
 
-const prefixed = (prefix: string, figures: Figures): Figures =>
-  Object.fromEntries(Object.entries(figures).map(([name, value]) => [`${prefix}.${name}`, value]));
+function prefixed(prefix: string, figures: Figures): Figures {
+  return Object.fromEntries(Object.entries(figures).map(([name, value]) => [`${prefix}.${name}`, value]));
+}
 
 /** It accepts connections, and sends nothing. */
 function silentServer(): Server {

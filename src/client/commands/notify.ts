@@ -13,14 +13,14 @@ import { outputForm, printObject } from '../output.ts';
 import { Problem } from '../problem.ts';
 import { readyOf } from '../request-state.ts';
 
-/** More than the longest timeout of a provider, 30 s. */
-const MAX_WAIT_MS = 45_000;
+/** A message may be on its way: twice the longest timeout of a provider, and a little. */
+const MAX_WAIT_MS = 75_000;
 
 export const notifyTest: Command = {
   name: 'notify test',
   summary: 'Send a test message to a NotificationProvider, and show what it answered',
   details:
-    'Waits at most 45 s for the answer. Exits with 1 if the message was not delivered. Needs the permission to patch the provider, which namespace admins have.',
+    'Waits at most 75 s for the answer. Exits with 1 if the message was not delivered. Needs the permission to patch the provider, which namespace admins have.',
   args: [{ name: 'PROVIDER', complete: 'providers' }],
   examples: ['notify test chat', 'notify test chat -n payments -o json'],
   async run({ args, io, clock, signal, connect }) {

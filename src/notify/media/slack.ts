@@ -19,14 +19,12 @@ export const sendSlack: Medium = async (delivery) => {
   const { earlier = '' } = message;
   const [, channel, ts] = /^([^/]+)\/([^/]+)$/.exec(earlier) ?? [];
   if (channel !== undefined && ts !== undefined) {
-    const updated = await callApi(delivery, 'chat.update', { ...text, channel, ts });
-    if (!lostMessage.has(updated.error)) return updated.answer;
+    const { answer, error } = await callApi(delivery, 'chat.update', { ...text, channel, ts });
+    // Such as message_not_found, or channel_not_found after the provider moved.
+    if (answer.delivered || error === '' || error === 'ratelimited') return answer;
   }
   return (await callApi(delivery, 'chat.postMessage', { ...text, channel: sink.channel })).answer;
 };
-
-/** It was deleted, or is too old. */
-const lostMessage = new Set(['message_not_found', 'cant_update_message', 'edit_window_closed']);
 
 /** `error`: the code of Slack, or empty. */
 interface ApiAnswer {
@@ -36,7 +34,7 @@ interface ApiAnswer {
 
 async function callApi(delivery: Call, method: string, content: object): Promise<ApiAnswer> {
   const { token = '', address = api } = delivery.sink;
-  const url = new URL(`${address.href.replace(/\/+$/, '')}/${method}`);
+  const url = new URL(`${address.href.replace(/(?<!\/)\/+$/, '')}/${method}`);
   const headers = { authorization: `Bearer ${token}` };
   const http = await post(delivery, { url, headers, body: JSON.stringify(content), maxAnswerBytes: maxApiAnswerBytes });
   return http.status === 200 ? readApiAnswer(http) : { answer: answerOf(http), error: '' };
@@ -50,7 +48,7 @@ function readApiAnswer({ body, retryAfterMs }: HttpsAnswer): ApiAnswer {
     const isRef = /^\w{1,64}\/[\d.]{1,64}$/.test(ref);
     return { answer: { delivered: true, said: 'Slack: ok', ...(isRef ? { ref } : {}) }, error: '' };
   }
-  const code = typeof error === 'string' ? error : 'the answer is not one of the Slack API';
+  const code = typeof error === 'string' ? error.slice(0, 100) : 'the answer is not one of the Slack API';
   const retry = retryAfterMs === undefined ? {} : { retryAfterMs };
   return { answer: { delivered: false, code: 'Refused', said: `Slack: ${code}`, ...retry }, error: code };
 }

@@ -81,7 +81,7 @@ describe('notify test', () => {
     assert.match(stderr, /install the feature of the command \(inventory, binding, notify, or/);
   });
 
-  it('says after 45 s without an answer that the feature may not run, and what to check', async () => {
+  it('says after 75 s without an answer that the feature may not run, and what to check', async () => {
     const clock = new SimulatedClock();
     const status = { conditions: [{ type: 'Ready', status: 'False', reason: 'SecretNotFound', message: 'no Secret' }] };
     const stored = { key: 'payments/chat', object: provider({ status }) as unknown as KubeObject };
@@ -111,9 +111,9 @@ describe('notify test', () => {
     } as unknown as Context;
     const failed = assert.rejects(
       notifyTest.run(context),
-      /^Problem: no answer within 45 s \(its condition Ready: no Secret\); the feature notify may not run: .*features\.notify.* To try again: kubectl drawbridge notify test chat -n payments$/,
+      /^Problem: no answer within 75 s \(its condition Ready: no Secret\); the feature notify may not run: .*features\.notify.* To try again: kubectl drawbridge notify test chat -n payments$/,
     );
-    await clock.advance(46_000);
+    await clock.advance(76_000);
     await failed;
   });
 });

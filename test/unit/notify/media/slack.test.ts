@@ -69,7 +69,7 @@ describe('Slack', () => {
     assert.equal(answer.delivered && answer.ref, 'C0123/1600000000.000200');
   });
 
-  for (const error of ['message_not_found', 'cant_update_message', 'edit_window_closed'])
+  for (const error of ['message_not_found', 'cant_update_message', 'channel_not_found'])
     it(`gets a new message if the earlier one is lost (${error})`, async () => {
       answers = [{ ok: false, error }];
       const answer = await sendWithToken({ earlier: 'C0999/1600000000.000200' });
@@ -86,10 +86,15 @@ describe('Slack', () => {
   for (const [what, [answer, expected]] of Object.entries(refusals))
     it(`refuses ${what}`, async () => {
       answers = [answer];
-      const found = await sendWithToken({ earlier: 'C0999/1600000000.000200' });
+      const found = await sendWithToken();
       assert.deepEqual(found, { delivered: false, code: 'Refused', ...expected });
-      assert.deepEqual(calls(), ['/api/chat.update']);
     });
+
+  it('gets no new message while it takes none', async () => {
+    answers = [{ ok: false, error: 'ratelimited' }];
+    await sendWithToken({ earlier: 'C0999/1600000000.000200' });
+    assert.deepEqual(calls(), ['/api/chat.update']);
+  });
 
   it('limits messages by HTTP 429', async () => {
     const { answer } = slack;

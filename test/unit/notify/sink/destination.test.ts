@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
-import { createResolve, type Lookup } from '../../../../src/notify/destination.ts';
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { createResolve, type Lookup, lookupByDns } from '../../../../src/notify/destination.ts';
 
 const notAllowed = { code: 'AddressNotAllowed' };
 const noLookup: Lookup = () => assert.fail('an address needs no resolution');
@@ -75,8 +77,48 @@ describe('the addresses that a sink may have', () => {
       await assert.rejects(createResolve([], noLookup)(new URL(`https://${host}`).hostname), notAllowed, host);
   });
 
-  it('may be written in other forms in an URL that the parser does not normalize', async () => {
+  it('are names for DNS in an URL that the parser does not normalize', async () => {
+    const refusing = async (name: string): Promise<never> => {
+      throw new Error(`no address of ${name}`);
+    };
     for (const host of ['2130706433', '0x7f.1', '0177.0.0.1', '127.1'])
-      await assert.rejects(createResolve([])(new URL(`smtp://${host}`).hostname), notAllowed, host);
+      await assert.rejects(createResolve([], refusing)(new URL(`smtp://${host}`).hostname), /no address of/, host);
   });
 });
+
+describe('the resolution of the names of sinks', () => {
+  it('is not delayed by names that are never answered', async () => {
+    const server = createSocket('udp4');
+    server.on('message', (query, { port, address }) => {
+      if (query.includes('quick')) server.send(answerTo(query), port, address);
+    });
+    server.bind(0, '127.0.0.1');
+    await once(server, 'listening');
+    try {
+      const lookup = lookupByDns([`127.0.0.1:${server.address().port}`]);
+      let isSlowOver = false;
+      const slow = Array.from({ length: 50 }, async () => {
+        await assert.rejects(lookup('slow.test'), { code: 'ETIMEOUT' });
+        isSlowOver = true;
+      });
+      assert.deepEqual(await lookup('quick.test'), [{ address: '127.0.0.9', family: 4 }]);
+      assert.ok(!isSlowOver);
+      await Promise.all(slow);
+    } finally {
+      server.close();
+    }
+  }).timeout(60_000);
+
+  it('of localhost is loopback, whatever DNS says', async () => {
+    assert.deepEqual(await lookupByDns(['127.0.0.1:1'])('localhost'), [{ address: '127.0.0.1', family: 4 }]);
+  });
+});
+
+/** Of RFC 1035: to a question for A the address 127.0.0.9, to others none. */
+function answerTo(query: Buffer): Buffer {
+  const question = query.subarray(12, query.indexOf(0, 12) + 5);
+  const isIpv4 = question.readUInt16BE(question.length - 4) === 1;
+  const header = Buffer.from([query[0] ?? 0, query[1] ?? 0, 0x81, 0x80, 0, 1, 0, isIpv4 ? 1 : 0, 0, 0, 0, 0]);
+  const record = Buffer.from([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 127, 0, 0, 9]);
+  return Buffer.concat([header, question, ...(isIpv4 ? [record] : [])]);
+}
