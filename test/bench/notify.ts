@@ -9,6 +9,7 @@ import { spreadRound } from './workloads/expiry.ts';
 import { approvedRound } from './workloads/lone.ts';
 
 const group = 'access.drawbridge.dev/v1alpha1';
+/** The stage waits until its own namespace has no RoleBindings. */
 const sinks = 'bench-sinks';
 const events = ['requested', 'approved', 'denied', 'granted', 'ending', 'ended'];
 
@@ -22,7 +23,10 @@ let receiver: NotificationReceiver | undefined;
 const silent = silentServer();
 
 await benchmark('notify', async (stage) => {
-  receiver ??= await NotificationReceiver.open(stage.plane.authority);
+  if (!receiver) {
+    receiver = await NotificationReceiver.open(stage.plane.authority);
+    await stage.admin.call('POST', '/api/v1/namespaces', { metadata: { name: sinks } });
+  }
   return {
     ...prefixed('off', await accessTimes(stage)),
     ...prefixed('on', await withNotifications(stage, receiver.url, receiver.signingKey)),
@@ -51,8 +55,6 @@ async function accessTimes(stage: BenchStage): Promise<Figures> {
 
 async function withNotifications(stage: BenchStage, address: string, signingKey: string): Promise<Figures> {
   const { plane, namespace, admin } = stage;
-  // The stage waits until its namespace has no RoleBindings.
-  await admin.call('POST', '/api/v1/namespaces', { metadata: { name: sinks } }, true);
   const notifications = await NotifyProcess.start(plane, {
     namespace: stage.server.installation.namespace,
     secretNamespaces: [sinks],
