@@ -1,11 +1,15 @@
-// Receives notifications of drawbridge: node notification-receiver.mjs KEY_FILE PORT [CERTIFICATE_FILE KEY_FILE]
-// It checks the signature of Standard Webhooks, drops repeats, and prints a line for each event. Feed your system in `handle`.
+// Receives notifications of drawbridge: checks the signature of Standard Webhooks, drops repeats, and prints a line
+// for each event. Feed your system in `handle`.
 // Without a certificate, it serves plain HTTP, for a proxy that terminates TLS.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:https';
 
+if (![4, 6].includes(process.argv.length)) {
+  console.error('usage: node notification-receiver.mjs SIGNING_KEY_FILE PORT [TLS_CERTIFICATE_FILE TLS_KEY_FILE]');
+  process.exit(2);
+}
 const [keyFile, port, certificateFile, certificateKeyFile] = process.argv.slice(2);
 const key = Buffer.from(readFileSync(keyFile, 'utf8').slice('whsec_'.length), 'base64');
 const maxBytes = 1024 * 1024;

@@ -566,7 +566,8 @@ const notify: readonly Attack[] = [
     by: ['notification writer'],
     stopped:
       'Only public addresses, and those that an administrator lists, are called. They are checked after the resolution, in every form of IPv4 and IPv6. The connection goes to a checked address, and redirects are refused.',
-    remains: 'Public addresses are reachable, unless `networkPolicy.notifyCIDRs` limits them.',
+    remains:
+      'Public addresses are reachable, unless `networkPolicy.notifyCIDRs` limits them. Within `notify.allowedCIDRs`, it can try ports, and read up to 512 characters of HTTPS answers.',
     tests: ['notify/confined', 'unit/notify/sink/destination', 'unit/notify/sink/send'],
   },
   {
@@ -574,6 +575,7 @@ const notify: readonly Attack[] = [
     by: ['notification writer', 'editor'],
     stopped:
       'Only Secrets of one type, in the namespace of the provider, are read, and RBAC limits the namespaces. Credentials go only to the address of the same Secret. Answers of sinks are shown without them.',
+    remains: 'The status shows the host of an address in a Secret, not its path.',
     tests: ['notify/confined', 'unit/notify/sink/sink-of', 'unit/notify/sink/send'],
   },
   {
@@ -596,7 +598,8 @@ const notify: readonly Attack[] = [
     by: ['thief'],
     stopped:
       'The token of `drawbridge-notify` can read requests, templates, sessions, and both kinds, and write the status of those.',
-    remains: 'It reads all Secrets in `notify.secretNamespaces`, and can forge or delete messages that wait.',
+    remains:
+      'It reads all Secrets in `notify.secretNamespaces`. By writing the outbox, it can forge messages, delete those that wait, and silence others.',
     tests: ['chart/notify-manifests'],
   },
 ];

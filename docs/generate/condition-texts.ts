@@ -161,16 +161,16 @@ export const registrationConditionTexts: Readonly<Record<ValueOf<typeof registra
 export const notifyReasonTexts: Readonly<Record<string, readonly [kind: string, text: string]>> = {
   Unproven: [
     'provider',
-    'Nothing was sent yet, so the status is Unknown: `drawbridge notify test` sends a test message.',
+    'The spec is valid, but nothing was sent yet, so the status is Unknown: `drawbridge notify test` sends a test message.',
   ],
-  SpecInvalid: ['provider', 'A field is wrong, or one is missing; the message names it.'],
+  SpecInvalid: ['provider', 'A field is wrong, or one is missing; the message names it. It is judged without sending.'],
   SecretInvalid: [
     'provider',
-    'The Secret does not exist, has another type than `access.drawbridge.dev/notification-provider`, or a wrong key; the message says which.',
+    'The Secret does not exist, has another type than `access.drawbridge.dev/notification-provider`, or a key is missing or wrong; the message says which.',
   ],
   SecretUnreadable: [
     'provider',
-    'drawbridge may not read the Secret: add the namespace to the chart value `notify.secretNamespaces`, or [bind a Role](../concepts/notifications.md#enable-it).',
+    'RBAC does not let drawbridge read the Secret: add the namespace to the chart value `notify.secretNamespaces`, or [bind a Role](../concepts/notifications.md#enable-it).',
   ],
   AddressNotAllowed: [
     'provider',
@@ -187,6 +187,10 @@ export const notifyReasonTexts: Readonly<Record<string, readonly [kind: string, 
   ProviderNotAllowed: [
     'subscription',
     '`spec.namespaces` of the provider does not name this namespace: ask its owner.',
+  ],
+  TooManySubscriptions: [
+    'subscription',
+    'The namespace has more than 100, of which drawbridge uses the first by name: delete others.',
   ],
   SelectorInvalid: ['subscription', '`spec.templateSelector` is malformed; the message says how.'],
   RequesterNeedsEmail: ['subscription', '`to: Requester` needs a provider of type Email.'],

@@ -4,7 +4,6 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseAllDocuments } from 'yaml';
-import { issue } from '../../../sandbox/pki.ts';
 import { freePorts } from '../../../sandbox/ports.ts';
 import { providerSecretType } from '../../../src/api/notify/notification-provider.ts';
 import { NotifyStage } from '../../support/notify-stage.ts';
@@ -57,13 +56,13 @@ describe('the commands of the pages about notifications', () => {
   it('send a test event to the example receiver', async function () {
     this.timeout(90_000);
     const { plane, namespace } = stage.access;
-    const { certificate, key } = issue(plane.authority, { commonName: 'receiver', serves: ['localhost'] });
-    writeFileSync(join(folder, 'tls.crt'), certificate);
-    writeFileSync(join(folder, 'tls.key'), key);
     await run(scriptOf('docs/tasks/notify-webhook.md', 'key.txt'));
+    await run(scriptOf('docs/tasks/notify-webhook.md', 'openssl req').replace('receiver.example.org', 'localhost'));
     const [port = 0] = await freePorts(1);
+    const secretOf = scriptOf('docs/tasks/notify-webhook.md', 'signingKey=key.txt');
+    await run(secretOf.replace('receiver.example.org', `localhost:${port}`));
     const [program = '', file = '', ...args] = scriptOf('docs/tasks/notify-webhook.md', 'notification-receiver')
-      .replace('8443', String(port))
+      .replace(' 443 ', ` ${port} `)
       .trim()
       .split(' ');
     assert.equal(program, 'node');
@@ -75,8 +74,7 @@ describe('the commands of the pages about notifications', () => {
     assert.match((await lines.next()).value, /^listening/);
     // A unit test compares it with the page.
     const [provider, subscription] = parseAllDocuments(readFileSync(join(root, 'examples/notifications.yaml'), 'utf8'));
-    provider?.setIn(['spec', 'address'], `https://localhost:${port}/drawbridge`);
-    provider?.setIn(['spec', 'caBundle'], plane.authority.certificate);
+    provider?.setIn(['spec', 'caBundle'], readFileSync(join(folder, 'tls.crt'), 'utf8'));
     const input = `${provider}---\n${subscription}`.replaceAll('namespace: payments', `namespace: ${namespace}`);
     await plane.kubectl(['apply', '-f', '-'], { input });
     const sent = await run(scriptOf('docs/tasks/notify-webhook.md', 'notify test'));

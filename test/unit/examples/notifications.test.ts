@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -95,6 +95,15 @@ describe('the example receiver', () => {
     };
     return (await fetch(url, { method: 'POST', headers, body })).status;
   };
+
+  it('shows its usage if arguments are missing', () => {
+    for (const args of [[], ['key.txt'], ['key.txt', '0', 'tls.crt']]) {
+      const program = join(examples, 'notification-receiver.mjs');
+      const { status, stderr } = spawnSync(process.execPath, [program, ...args], { encoding: 'utf8' });
+      assert.equal(status, 2);
+      assert.match(stderr, /^usage: node notification-receiver\.mjs SIGNING_KEY_FILE PORT /);
+    }
+  });
 
   it('has at most 60 lines', () => {
     const text = readFileSync(join(examples, 'notification-receiver.mjs'), 'utf8');
