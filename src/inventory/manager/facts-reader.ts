@@ -52,7 +52,7 @@ export class FactsReader {
       },
       registration,
       stored,
-      digest: digestInputs(entry.content, registration, entry.annotations[forceAnnotation(component)]),
+      digest: digestOf(memory, entry, registration),
       mayRun: mayRun(entry, registration, {
         refused: registrations.problem(component) !== undefined,
         recorded: stored !== undefined,
@@ -68,6 +68,16 @@ export class FactsReader {
     if (memory.version !== version) this.#deps.onForeignWrite(entry.ref.uid);
     return facts;
   }
+}
+
+/** Facts are read many times a run, so each version of the entry is digested once. */
+function digestOf(memory: KeyMemory, entry: Entry, registration: Registration): string {
+  const { resourceVersion: version, annotations } = entry;
+  if (memory.digested?.version !== version || memory.digested.registration !== registration) {
+    const digest = digestInputs(entry.content, registration, annotations[forceAnnotation(registration.name)]);
+    memory.digested = { version, registration, digest };
+  }
+  return memory.digested.digest;
 }
 
 /** Components that read the entry, for missing inputs that want `noReaders`. */

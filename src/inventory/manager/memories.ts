@@ -8,6 +8,8 @@ export class KeyMemory extends Memory {
   readonly text: string;
   /** The last known one: runs may outlive the registration. */
   registration: Registration | undefined;
+  /** The last `digestInputs`, of this version of the entry. */
+  digested: { readonly version: string; readonly registration: Registration; readonly digest: string } | undefined;
   /** The entry no longer exists. */
   isDropped = false;
 

@@ -24,7 +24,7 @@ const faults: Readonly<Record<string, (stage: Stage, uid: string) => () => void>
     entries.find = (wanted) => {
       const entry = find(wanted);
       if (wanted !== uid || !entry) return entry;
-      return Object.defineProperty({ ...entry }, 'content', { get: poison });
+      return Object.defineProperty({ ...entry }, 'disabled', { get: poison });
     };
     return () => {
       entries.find = find;
