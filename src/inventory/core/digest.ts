@@ -1,6 +1,6 @@
 import type { MissingInput } from '../../api/inventory/fields.ts';
 import { canonicalJson, sha256Hex } from '../../kit/canonical-json.ts';
-import { isPointer, type JsonPointer, overlap, valueAt } from '../../kit/json-pointer.ts';
+import { isPointer, overlap, valueAt } from '../../kit/json-pointer.ts';
 import type { EntryContent } from '../entry.ts';
 import type { Registration } from '../registration.ts';
 
@@ -39,7 +39,7 @@ function isWithinDepth(value: unknown, levels: number): boolean {
  * Components that count for `noReaders`: those that apply, even if disabled; during a deletion,
  * those that still have a record.
  */
-export type EntryReaders = readonly { readonly component: string; readonly reads: readonly JsonPointer[] }[];
+export type EntryReaders = readonly Pick<Registration, 'reads'>[];
 
 export const allHold = (missing: readonly MissingInput[], content: EntryContent, readers: EntryReaders): boolean =>
   missing.every((input) => holds(input, content, readers));

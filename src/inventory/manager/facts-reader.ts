@@ -82,15 +82,12 @@ function digestOf(memory: KeyMemory, entry: Entry, registration: Registration): 
 
 /** Components that read the entry, for missing inputs that want `noReaders`. */
 function readersOf(entry: Entry, registrations: RegistrationLister, runs: Pick<RunStore, 'find'>): EntryReaders {
-  const found = [];
-  for (const registration of registrations.all()) {
-    const { name, reads } = registration;
-    const counts = entry.deleting
-      ? runs.find({ entryUid: entry.ref.uid, component: name }) !== undefined
-      : isApplicable(entry, registration);
-    if (counts) found.push({ component: name, reads });
-  }
-  return found;
+  const { uid: entryUid } = entry.ref;
+  return [...registrations.all()].filter((registration) =>
+    entry.deleting
+      ? runs.find({ entryUid, component: registration.name }) !== undefined
+      : isApplicable(entry, registration),
+  );
 }
 
 const watchesManaged = ({ remoteWatches }: Registration): boolean =>

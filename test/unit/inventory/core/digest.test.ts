@@ -53,7 +53,7 @@ const content = {
   spec: { mode: 'managed', cluster: { zones: ['a', 'b'], gone: null } },
   status: { outputs: { network: { id: 1 } } },
 };
-const present: EntryReaders = [{ component: 'cluster', reads: ['/status/outputs/network/id', '/spec/mode'] }];
+const present: EntryReaders = [{ reads: ['/status/outputs/network/id', '/spec/mode'] }];
 
 describe('missing inputs', () => {
   for (const [want, path, value, holds] of [

@@ -156,11 +156,7 @@ describe('a component without a run', () => {
     ['input missing since', { ...was, memory: { sawMissing: true } }, `start for InputArrived:${endpoint}, input`],
     ['another value', { ...sized, entry: hasOutputs({ size: 6 }) }, 'start for InputChanged:/status, input'],
     ['the wanted value', { ...sized, entry: hasOutputs({ size: 7 }) }, `start for ${waits}, input`],
-    [
-      'reader left',
-      { ...left, readers: [{ component: 'x', reads: ['/status/outputs/network/id'] }] },
-      'rest 60min, time',
-    ],
+    ['reader left', { ...left, readers: [{ reads: ['/status/outputs/network/id'] }] }, 'rest 60min, time'],
     ['no reader left', left, 'start delete for InputArrived:/status/outputs/network, input'],
   ]);
 });
