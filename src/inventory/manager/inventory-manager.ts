@@ -27,7 +27,7 @@ import type {
 } from '../ports.ts';
 import { AbandonmentReporter } from './abandonments.ts';
 import { Breakers } from './breakers.ts';
-import { ComponentCaller } from './component-caller.ts';
+import { backoff, ComponentCaller } from './component-caller.ts';
 import type { Addresses } from './component-request.ts';
 import { EntryReconciler } from './entry-reconciler.ts';
 import { EntryStatus } from './entry-status.ts';
@@ -70,8 +70,6 @@ const workers = 256;
 /** Of these, not for keys in the lane `time`. */
 const reservedWorkers = 64;
 const entryWorkers = 32;
-/** Of a key after a failed step. */
-const backoff = { baseMs: 200, capMs: 30_000 };
 /** Runs after a registration changed are spread: 30 ms per key, at most five minutes. */
 const spread = { maxMs: 300_000, perKeyMs: 30 };
 
