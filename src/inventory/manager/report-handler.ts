@@ -162,7 +162,7 @@ export class ReportHandler implements ReportSink {
       // The next heartbeat returns the same token if this one is not stored: after a second
       // refresh, the record would lack the ID of the one that the component uses.
       if (token) run.pendingToken = token;
-      if (await reconciler.extend(current.facts, run, extended)) break;
+      if (await reconciler.extend(current.facts, memory, extended)) break;
     }
     if (token) {
       run.token = token;

@@ -8,8 +8,7 @@ import { KeyMutex } from '../../kit/key-mutex.ts';
 import { ApiError, isConflict, isRefused, TransportError } from '../../kube/errors.ts';
 import { startedRecord, withoutCredential } from '../core/endings.ts';
 import type { Extension, Facts, Step, StepOf } from '../core/facts.ts';
-import type { ActiveRun, RejectedReportCode } from '../core/memory.ts';
-import { wakeVersion } from '../core/memory.ts';
+import { type RejectedReportCode, wakeVersion } from '../core/memory.ts';
 import { isComponentAbandoned, isWanted, plan } from '../core/plan.ts';
 import type { RunRecord } from '../core/run-record.ts';
 import { type Lane, lanes, type Trigger, withTriggers } from '../core/triggers.ts';
@@ -142,11 +141,12 @@ export class RunReconciler implements Reconciler {
   }
 
   /** Stores a 202 or a heartbeat, which makes the run asynchronous. False after a conflict. */
-  async extend(facts: Facts, run: ActiveRun, { next, deadlineAt, heartbeatTimeoutMs }: Extension): Promise<boolean> {
-    if (next && !(await this.#swap(facts, next))) return false;
+  async extend(facts: Facts, { key, run }: KeyMemory, extension: Extension): Promise<boolean> {
+    const { next, deadlineAt, heartbeatTimeoutMs } = extension;
+    if (!run || (next && !(await this.#swap(facts, next)))) return false;
     run.deadlineAt = deadlineAt;
     run.heartbeatTimeoutMs = heartbeatTimeoutMs;
-    if (facts.stored?.record.asynchronous === false) this.#deps.reporter.statusChanged(keyOf(facts));
+    if (facts.stored?.record.asynchronous === false) this.#deps.reporter.statusChanged(key);
     return true;
   }
 
@@ -182,8 +182,7 @@ export class RunReconciler implements Reconciler {
         return true;
       case 'extend': {
         const { run } = memory;
-        if (!run || !(await this.extend(facts, run, step))) return true;
-        run.answer = undefined;
+        if ((await this.extend(facts, memory, step)) && run) run.answer = undefined;
         return true;
       }
       case 'apply':
@@ -410,8 +409,3 @@ export class RunReconciler implements Reconciler {
     this.#deps.queue.hint(memory.text, reason, { lane, delayMs: Math.max(0, delayMs) });
   }
 }
-
-const keyOf = ({ entry, registration }: Facts): ComponentKey => ({
-  entryUid: entry.ref.uid,
-  component: registration.name,
-});
