@@ -73,7 +73,7 @@ export class EntryStatus {
   #conditions(entry: Entry, statuses: KeyStatuses): ConditionUpdate<Condition>[] {
     const conditions: ConditionUpdate<Condition>[] = [readyOf(statuses, entry)];
     const livelock = livelockOf(statuses);
-    if (livelock.status === 'True' || hasCondition(entry.conditions, entryConditions.livelock))
+    if (livelock.status === 'True' || entry.conditions.some(({ type }) => type === livelock.type))
       conditions.push(livelock);
     const problem = this.#deps.remoteProblem(entry.ref.uid);
     const type = entryConditions.remoteWatchHealthy;
@@ -117,8 +117,6 @@ export class EntryStatus {
 
 const sorted = (statuses: readonly ComponentStatus[]): ComponentStatus[] =>
   [...statuses].sort((a, b) => (a.name < b.name ? -1 : 1));
-const hasCondition = (conditions: readonly Condition[], type: string): boolean =>
-  conditions.some((condition) => condition.type === type);
 
 /** The message of Ready, cut to the width of a column. */
 function waitingForOf(conditions: readonly Condition[]): string | undefined {
