@@ -9,6 +9,8 @@ import { until } from './wait.ts';
 export class Mailbox {
   /** The messages as they came: RFC 5322. */
   readonly messages: string[] = [];
+  /** Gets each further mail, as `mail` returns it. */
+  onMail: (text: string) => void = () => undefined;
   readonly #server: SMTPServer;
   #port = 0;
 
@@ -37,8 +39,7 @@ export class Mailbox {
   /** Resolves with the headers and the text that a reader sees of the first mail whose subject contains the words. */
   async mail(words: string): Promise<string> {
     const isIt = (message: string): boolean => subjectOf(message).includes(words);
-    const message = await until(`a mail about ${words}`, () => this.messages.find(isIt), { timeoutMs: 30_000 });
-    return `To: ${headerOf(message, 'To')}\nSubject: ${subjectOf(message)}\n\n${plainTextOf(message)}`;
+    return shownOf(await until(`a mail about ${words}`, () => this.messages.find(isIt), { timeoutMs: 30_000 }));
   }
 
   close(): Promise<void> {
@@ -48,9 +49,14 @@ export class Mailbox {
   async #keep(stream: Readable): Promise<void> {
     const chunks: Buffer[] = [];
     for await (const chunk of stream) chunks.push(chunk as Buffer);
-    this.messages.push(Buffer.concat(chunks).toString());
+    const message = Buffer.concat(chunks).toString();
+    this.messages.push(message);
+    this.onMail(shownOf(message));
   }
 }
+
+const shownOf = (message: string): string =>
+  `To: ${headerOf(message, 'To')}\nSubject: ${subjectOf(message)}\n\n${plainTextOf(message)}`;
 
 const headerOf = (message: string, name: string): string =>
   new RegExp(`^${name}: (.*(?:\\r\\n[ \\t].*)*)`, 'm').exec(message)?.[1]?.replaceAll(/\r\n[ \t]/g, ' ') ?? '';

@@ -41,6 +41,7 @@ async function main(): Promise<void> {
   try {
     const people = await story(narrator, plane, server, mailbox);
     if (process.env['ONCE']) return;
+    mailbox.onMail = (mail) => narrator.evidence(`\n${mail}`);
     await stayUp(narrator, plane, server, people);
   } catch (error) {
     console.error(`\nthe server's log:\n${await server.log()}`);
@@ -190,7 +191,12 @@ async function expectAnswer(wanted: string, answer: Promise<string>): Promise<st
 
 async function stayUp(narrator: Narrator, plane: Plane, server: ServerProcess, people: People): Promise<void> {
   narrator.title('The server keeps running. Try it in another terminal (Ctrl-C here stops everything):');
-  narrator.evidence(commandsToTry(plane, people).join('\n'));
+  narrator.evidence(
+    [
+      ...commandsToTry(plane, people),
+      `drawbridge notify test mail -n ${namespace}   # a mail, which appears here`,
+    ].join('\n'),
+  );
   narrator.evidence(addressesOf(plane, server));
   narrator.evidence(execNote(plane));
   await until('the server to end', () => !server.running, { timeoutMs: Number.POSITIVE_INFINITY, everyMs: 500 });
