@@ -81,7 +81,7 @@ export function createResolve(allowed: readonly string[], lookup: Lookup = looku
     if (usable.length === 0) {
       throw new CodedError(
         'AddressNotAllowed',
-        `${host} has no public address; allowed are public addresses and those that an administrator lists; use another address or ask an administrator`,
+        `${host} has no public address; allowed are public addresses and those of the chart value notify.allowedCIDRs; use another address, or ask an administrator`,
       );
     }
     return usable;

@@ -7,10 +7,11 @@ import { type Client, findObject } from '../kube/client.ts';
 import { isForbidden } from '../kube/errors.ts';
 import type { Store } from '../kube/store.ts';
 import { WriteThroughCache } from '../kube/write-through-cache.ts';
+import { hashOf } from './fact.ts';
 import type { Outbox, Pending } from './outbox/outbox.ts';
 import { type Answer, type Message, type Send, type Sink, UnusableSink } from './sink.ts';
 import { sinkOf } from './sink-of.ts';
-import { type ProviderView, viewProvider } from './stores.ts';
+import { type ProviderView, readyOf, viewProvider } from './stores.ts';
 import { writeStatus } from './write-status.ts';
 
 interface ProviderDeps {
@@ -28,6 +29,8 @@ interface ProviderDeps {
 /** Until a Secret or a spec that cannot be used is read again. */
 const problemMs = 60_000;
 const testEveryMs = 5_000;
+/** So that sinks of one namespace that hang leave workers to others. */
+const maxSendsOfNamespace = 16;
 
 /**
  * Sends the next message of a provider, and writes to its status what the sink answered. Keys are
@@ -36,6 +39,8 @@ const testEveryMs = 5_000;
 export class ProviderReconciler implements Reconciler {
   readonly #deps: ProviderDeps;
   readonly #views: WriteThroughCache<ProviderView>;
+  /** The namespace of each message on its way. */
+  readonly #sending: string[] = [];
 
   constructor(deps: ProviderDeps) {
     this.#deps = deps;
@@ -55,12 +60,15 @@ export class ProviderReconciler implements Reconciler {
     if (!readyOf(provider)) {
       // The provider is new or was edited: what was asked of the earlier one does not matter.
       outbox().release(provider.uid, clock.now());
-      return (await this.#write(provider, { ready: initial(provider) }, signal)) ? after(0) : done;
+      return (await this.#write(provider, { ready: await this.#judge(provider, signal) }, signal)) ? after(0) : done;
     }
     const next = this.#next(provider);
     if (next === undefined) return done;
     if (typeof next === 'number') return at(next);
-    await this.#send(provider, next, signal);
+    const { namespace } = provider;
+    if (this.#sending.filter((one) => one === namespace).length >= maxSendsOfNamespace) return after(1_000);
+    this.#sending.push(namespace);
+    await this.#send(provider, next, signal).finally(() => this.#sending.splice(this.#sending.indexOf(namespace), 1));
     return after(0);
   }
 
@@ -100,6 +108,19 @@ export class ProviderReconciler implements Reconciler {
     await this.#write(provider, written, signal);
   }
 
+  /** What can be known before the first message. */
+  async #judge(provider: ProviderView, signal: AbortSignal): Promise<Pick<Condition, 'status' | 'reason' | 'message'>> {
+    const { name, namespace } = provider;
+    try {
+      await this.#sinkOf(provider, signal);
+    } catch (error) {
+      if (!(error instanceof UnusableSink)) throw error;
+      return { status: 'False', reason: error.code, message: error.message };
+    }
+    const message = `nothing was sent yet; try it: drawbridge notify test ${name} -n ${namespace}`;
+    return { status: 'Unknown', reason: 'Unproven', message };
+  }
+
   /** Rejects if the API server does not answer. */
   async #answerTo(provider: ProviderView, sent: readonly Pending[], signal: AbortSignal): Promise<Answer> {
     try {
@@ -117,25 +138,24 @@ export class ProviderReconciler implements Reconciler {
     const name = { namespace, name: spec.secretRef.name };
     try {
       const secret = await findObject(this.#deps.client, secrets, name, { signal });
-      if (!secret) throw unreadable(name, 'does not exist');
       return sinkOf(spec, secret);
     } catch (error) {
-      throw isForbidden(error) ? unreadable(name, 'may not be read') : error;
+      throw isForbidden(error) ? unreadable(name) : error;
     }
   }
 
-  #messageOf({ testId = '' }: ProviderView, sent: readonly Pending[]): Message {
+  #messageOf({ testId = '', spec }: ProviderView, sent: readonly Pending[]): Message {
     const { source, clock, outbox } = this.#deps;
     const [first, ...others] = sent;
     const base = { source, nowMs: clock.now(), facts: sent.map(({ fact }) => fact) };
-    if (!first) return { ...base, id: `test-${testId}` };
+    if (!first) return { ...base, id: `test-${hashOf(testId, 22)}` };
     const earlier = others.length === 0 ? outbox().refOf(first) : undefined;
     return {
       ...base,
       // A repeated digest may have more facts, and then has another last one.
       id: others.length === 0 ? first.fact.id : `digest-${first.id}-${others.at(-1)?.id}`,
       ...(first.to && { to: first.to }),
-      ...(first.linkBase && { linkBase: first.linkBase }),
+      ...(spec.linkBase && { linkBase: spec.linkBase }),
       ...(earlier && { earlier }),
     };
   }
@@ -148,20 +168,7 @@ export class ProviderReconciler implements Reconciler {
   }
 }
 
-/** Of the present spec. */
-const readyOf = ({ status, generation }: ProviderView): Condition | undefined =>
-  status?.conditions?.find((one) => one.type === 'Ready' && one.observedGeneration === generation);
-
 const suspendedMessage = 'spec.suspend is true, so messages wait, for at most 24 h; set it to false to send them';
-
-const initial = ({ name, namespace, spec }: ProviderView) =>
-  spec.suspend
-    ? ({ status: 'False', reason: 'Suspended', message: suspendedMessage } as const)
-    : ({
-        status: 'Unknown',
-        reason: 'Unproven',
-        message: `nothing was sent yet; try it: drawbridge notify test ${name} -n ${namespace}`,
-      } as const);
 
 /** When a test message is due (epoch ms), if one is asked for. */
 function testMsOf({ testId, status }: ProviderView, nowMs: number): number | undefined {
@@ -170,9 +177,9 @@ function testMsOf({ testId, status }: ProviderView, nowMs: number): number | und
   return Math.max(nowMs, (parseTime(lastAt) ?? 0) + testEveryMs);
 }
 
-const unreadable = ({ namespace, name }: { namespace: string; name: string }, problem: string): UnusableSink =>
+const unreadable = ({ namespace, name }: { namespace: string; name: string }): UnusableSink =>
   new UnusableSink(
     'SecretUnreadable',
-    `Secret ${name} ${problem}; create it, and let the ServiceAccount drawbridge-notify read it: a Role in namespace ${namespace} ` +
-      `with the verb get on secrets, resourceNames [${name}], and a RoleBinding`,
+    `the ServiceAccount drawbridge-notify may not read Secret ${name}; ask an administrator to list ${namespace} in the chart value ` +
+      `notify.secretNamespaces, or bind a Role to it with the verb get on secrets, resourceNames [${name}]`,
   );

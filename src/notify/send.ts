@@ -37,7 +37,12 @@ export function createSend({ clock, allowed, lookup }: SendDeps): Send {
       const code =
         error instanceof CodedError && error.code === 'AddressNotAllowed' ? 'AddressNotAllowed' : 'Unreachable';
       const reason = limit.timedOut ? limit.signal.reason : error;
-      return { delivered: false, code, said: saidBy(sink, describe(reason)) };
+      const isUntrusted =
+        error instanceof Error && 'code' in error && /SELF_SIGNED|UNABLE_TO_(GET|VERIFY)/.test(String(error.code));
+      const said = isUntrusted
+        ? 'its certificate is not trusted; set spec.caBundle to the PEM of its authority'
+        : describe(reason);
+      return { delivered: false, code, said: saidBy(sink, said) };
     } finally {
       limit.release();
     }

@@ -5,7 +5,6 @@ import { parseGoDuration, toMilliseconds } from '../kit/go-duration.ts';
 import { own } from '../kit/json-value.ts';
 import { isMailAddress, maxRecipients, parseRecipients } from './addresses.ts';
 import { type Sink, UnusableSink } from './sink.ts';
-import { parseSigningKey } from './standard-webhook.ts';
 
 const invalidSpec = (message: string): never => {
   throw new UnusableSink('SpecInvalid', message);
@@ -21,6 +20,7 @@ const secretKeys = ['address', 'token', 'username', 'password', 'signingKey', 'p
 function readSecret({ secretRef }: ProviderSpec, secret: unknown): Values {
   if (secretRef === undefined) return {};
   const name = `the Secret ${secretRef.name}`;
+  if (!secret) return invalidSecret(`${name} does not exist; create it with the type ${providerSecretType}`);
   if (own(secret, 'type') !== providerSecretType)
     return invalidSecret(`${name} has another type; allowed is ${providerSecretType}; create another one`);
   const values: Values = {};
@@ -76,8 +76,8 @@ export function sinkOf(spec: ProviderSpec, secret: unknown): Sink {
 function readAddress({ type, address }: ProviderSpec, values: Values): URL | undefined {
   const text = values.address ?? address;
   if (text === undefined) return undefined;
-  const hasCredentials = (values.token ?? values.username ?? values.password) !== undefined;
-  if (values.address === undefined && hasCredentials && (type === 'Slack' || type === 'Email')) {
+  const { token, username, password, signingKey } = values;
+  if (values.address === undefined && (token ?? username ?? password ?? signingKey) !== undefined) {
     return invalidSpec(
       'credentials of a Secret are sent only to the address of the same Secret; move spec.address to the key address of the Secret',
     );
@@ -114,6 +114,13 @@ function readSigningKeys({ signingKey, previousSigningKey }: Values): readonly B
     parseSigningKey(text) ?? invalidSecret(`the key ${key} is not whsec_ and 24 to 64 bytes in base64; correct it`);
   const previous = previousSigningKey === undefined ? [] : [read('previousSigningKey', previousSigningKey)];
   return [read('signingKey', signingKey), ...previous];
+}
+
+/** Of `whsec_` and base64, 24 to 64 bytes; undefined if it is anything else. */
+function parseSigningKey(text: string): Buffer | undefined {
+  const [, encoded = ''] = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(text) ?? [];
+  const key = Buffer.from(encoded, 'base64');
+  return key.length >= 24 && key.length <= 64 && key.toString('base64') === encoded ? key : undefined;
 }
 
 function readLogin({ username, password }: Values): Pick<Sink, 'login'> {

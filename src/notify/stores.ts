@@ -7,10 +7,11 @@ import {
   testAnnotation,
 } from '../api/notify/notification-provider.ts';
 import { notificationSubscriptionKind, notificationSubscriptions } from '../api/notify/notification-subscription.ts';
-import { type KubeObject, keyOf } from '../api/object.ts';
+import { type Condition, type KubeObject, keyOf } from '../api/object.ts';
 import { type Kind, type ObjectOf, readObject } from '../api/schema/kind.ts';
 import { parseTime } from '../kit/clock.ts';
 import { listIn, own } from '../kit/json-value.ts';
+import { compileSelector } from '../kit/label-selector.ts';
 import type { Cluster } from '../kube/cluster.ts';
 import type { Projected, Store, StoreSpec } from '../kube/store.ts';
 
@@ -36,7 +37,12 @@ interface View<K extends Kind> extends ViewMetadata {
 export type NotifiedTemplate = View<Access['template']>;
 export type NotifiedSession = Pick<View<typeof accessSessionKind>, keyof ViewMetadata | 'spec' | 'ownerUid'>;
 export type ProviderView = View<typeof notificationProviderKind>;
-export type SubscriptionView = View<typeof notificationSubscriptionKind>;
+export type SubscriptionView = View<typeof notificationSubscriptionKind> & {
+  /** Whether it selects a template with these labels. Compiled once: each fact asks each subscription. */
+  readonly matches: (labels: Readonly<Record<string, string>>) => boolean;
+  /** Of the selector, which then matches nothing. */
+  readonly selectorError?: string;
+};
 
 export interface NotifyStores {
   /** In the order of `accesses`. */
@@ -74,7 +80,7 @@ export function openNotifyStores(cluster: Pick<Cluster, 'watch'>): NotifyStores 
   const providers = open({ resource: notificationProviders, project: viewProvider });
   const subscriptions = open({
     resource: notificationSubscriptions,
-    project: viewOf(notificationSubscriptionKind),
+    project: viewSubscription,
     indexes: {
       ...indexes,
       [byProvider]: (subscription: SubscriptionView) => [providerKeyOf(subscription)],
@@ -115,3 +121,16 @@ const viewOf =
   };
 
 export const viewProvider = viewOf(notificationProviderKind);
+
+export function viewSubscription(object: KubeObject): SubscriptionView | undefined {
+  const view = viewOf(notificationSubscriptionKind)(object);
+  if (!view) return undefined;
+  const selector = compileSelector(view.spec.templateSelector ?? {});
+  return 'error' in selector
+    ? { ...view, matches: () => false, selectorError: selector.error }
+    : { ...view, matches: selector.matches };
+}
+
+/** Of the present spec. */
+export const readyOf = ({ status, generation }: Pick<ProviderView, 'status' | 'generation'>): Condition | undefined =>
+  status?.conditions?.find((one) => one.type === 'Ready' && one.observedGeneration === generation);

@@ -2,10 +2,9 @@ import { notificationSubscriptions } from '../api/notify/notification-subscripti
 import type { Condition } from '../api/object.ts';
 import { done, type Reconciler } from '../engine/result.ts';
 import type { Clock } from '../kit/clock.ts';
-import { compileSelector } from '../kit/label-selector.ts';
 import type { Client } from '../kube/client.ts';
 import { maxSubscriptions, resolve, subscriptionsIn } from './facts/deliveries-of.ts';
-import { type NotifyStores, providerKeyOf, type SubscriptionView } from './stores.ts';
+import { type NotifyStores, providerKeyOf, readyOf, type SubscriptionView } from './stores.ts';
 import { writeStatus } from './write-status.ts';
 
 interface SubscriptionDeps {
@@ -30,12 +29,17 @@ function readinessOf(
 ): Pick<Condition, 'status' | 'reason' | 'message'> {
   const isUsed = subscriptionsIn(subscriptions, subscription.namespace).some(({ uid }) => uid === subscription.uid);
   const resolved = isUsed ? resolve(subscription, providers) : ({ problem: 'TooManySubscriptions' } as const);
-  const selector = compileSelector(subscription.spec.templateSelector ?? {});
-  if ('error' in selector)
-    return { status: 'False', reason: 'SelectorInvalid', message: `spec.templateSelector: ${selector.error}` };
-  if ('provider' in resolved)
-    return { status: 'True', reason: 'Ready', message: `NotificationProvider ${resolved.provider.key} is told` };
+  const { selectorError } = subscription;
+  if (selectorError !== undefined)
+    return { status: 'False', reason: 'SelectorInvalid', message: `spec.templateSelector: ${selectorError}` };
   const key = providerKeyOf(subscription);
+  if ('provider' in resolved) {
+    const { status, reason } = readyOf(resolved.provider) ?? {};
+    const problem = `messages wait, because NotificationProvider ${key} is ${reason}; its condition Ready says why`;
+    return status === 'False'
+      ? { status, reason: 'ProviderNotReady', message: problem }
+      : { status: 'True', reason: 'Ready', message: `messages go to NotificationProvider ${key}` };
+  }
   const messages = {
     TooManySubscriptions: `namespace ${subscription.namespace} has more than ${maxSubscriptions}, of which the first by name are used; delete others`,
     ProviderNotFound: `NotificationProvider ${key} does not exist or is not valid; create or correct it`,

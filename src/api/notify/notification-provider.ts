@@ -51,6 +51,14 @@ export const notificationProviderKind = defineKind({
       ),
       sender: text('The mail address in From, for Email.', 320),
       caBundle: text('PEM of the authority of the address, if it is private.', 65_536),
+      linkBase: Type.Optional(
+        Type.String({
+          description:
+            'The https URL of a console, without a slash at its end. Each message links it with /requests/NAMESPACE/KIND/NAME appended. Default: no link.',
+          pattern: '^https://[^\\s"<>|\\\\?#@%]*[^\\s"<>|\\\\?#@%/]$',
+          maxLength: 1024,
+        }),
+      ),
       timeout: text('How long an answer may take, as a Go duration from 1s to 30s. Default: 10s.', 64),
       suspend: Type.Optional(
         Type.Boolean({ description: 'If true, drawbridge sends nothing. Messages wait for at most 24 hours.' }),

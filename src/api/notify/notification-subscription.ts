@@ -59,14 +59,6 @@ export const notificationSubscriptionKind = defineKind({
             'Channel: as the provider says. Requester: the mail address of who asked, only for Email. Default: Channel.',
         }),
       ),
-      linkBase: Type.Optional(
-        Type.String({
-          description:
-            'The https URL of a console, which each message links with /requests/NAMESPACE/KIND/NAME appended. Default: no link.',
-          pattern: '^https://[^\\s"<>|\\\\]+$',
-          maxLength: 1024,
-        }),
-      ),
     },
     { description: 'What is told, and to whom.' },
   ),

@@ -1,5 +1,4 @@
 import type { ProviderType } from '../../api/notify/notification-provider.ts';
-import { compileSelector } from '../../kit/label-selector.ts';
 import type { Store } from '../../kube/store.ts';
 import { type Fact, hashOf } from '../fact.ts';
 import { byNamespace, type NotifyStores, type ProviderView, providerKeyOf, type SubscriptionView } from '../stores.ts';
@@ -12,7 +11,6 @@ export interface Delivery {
   readonly provider: { readonly key: string; readonly uid: string; readonly type: ProviderType };
   /** A mail address in place of the provider's channel. */
   readonly to?: string;
-  readonly linkBase?: string;
   readonly fact: Fact;
   /** As `FoundFact.unsettledUntilMs`, or `fact.atMs`. */
   readonly settledMs: number;
@@ -44,7 +42,7 @@ export function resolve(
 
 interface Matching {
   readonly providers: Pick<NotifyStores['providers'], 'get'>;
-  /** As `subscriptionsIn`: of two links for one delivery, always the same is told. */
+  /** As `subscriptionsIn`. */
   readonly subscriptions: readonly SubscriptionView[];
   readonly labels: Readonly<Record<string, string>>;
   readonly addressOf: (username: string) => string | undefined;
@@ -56,26 +54,17 @@ export function deliveriesOf(found: FoundFact, matching: Matching): readonly Del
   const settledMs = Math.max(fact.atMs, unsettledUntilMs ?? 0);
   const deliveries = new Map<string, Delivery>();
   for (const subscription of matching.subscriptions) {
-    const { events, templateSelector = {}, to: whom, linkBase } = subscription.spec;
+    const { events, to: whom } = subscription.spec;
     if (!events.includes(fact.event) || fact.atMs < subscription.createdAtMs) continue;
-    const selector = compileSelector(templateSelector);
-    if ('error' in selector || !selector.matches(matching.labels)) continue;
+    if (!subscription.matches(matching.labels)) continue;
     const resolved = resolve(subscription, matching.providers);
     if ('problem' in resolved || fact.atMs < resolved.provider.createdAtMs) continue;
     const { key, uid, spec } = resolved.provider;
     const to = whom === 'Requester' ? matching.addressOf(fact.requester) : undefined;
     if (whom === 'Requester' && to === undefined) continue;
     const id = hashOf(`${uid}/${to ?? ''}/${fact.id}`, 16);
-    const before = deliveries.get(id);
-    if (before?.linkBase !== undefined) continue;
-    deliveries.set(id, {
-      id,
-      provider: { key, uid, type: spec.type },
-      ...(to === undefined ? {} : { to }),
-      ...(linkBase === undefined ? {} : { linkBase: linkBase.replace(/\/+$/, '') }),
-      fact,
-      settledMs,
-    });
+    const provider = { key, uid, type: spec.type };
+    deliveries.set(id, { id, provider, ...(to === undefined ? {} : { to }), fact, settledMs });
   }
   return [...deliveries.values()];
 }

@@ -129,12 +129,12 @@ export class FactsReconciler implements Reconciler {
     }
     const { facts, nextAtMs, context } = found;
     for (const moot of outbox().keepOnly(uid, new Set(facts.map(({ id }) => id)))) onMoot(moot);
-    if (!facts.every((fact) => this.#offer(fact, context, nowMs))) return after(fullMs);
+    if (facts.filter((fact) => !this.#offer(fact, context, nowMs)).length > 0) return after(fullMs);
     this.#waiting.delete(uid);
     return nextAtMs === undefined ? done : at(nextAtMs);
   }
 
-  /** False if there is no room. */
+  /** False if one has no room. */
   #offer(fact: FoundFact, request: KnownRequest | undefined, nowMs: number): boolean {
     const { stores, addressOf, outbox, onOffered, onFull } = this.#deps;
     const sinceMs = this.#known.get(fact.id) ?? (fact.atMs <= outbox().floorMs ? 0 : nowMs);
@@ -142,17 +142,19 @@ export class FactsReconciler implements Reconciler {
     if (nowMs - sinceMs > settledAfterMs) return true;
     const subscriptions = subscriptionsIn(stores.subscriptions, fact.request.namespace);
     const labels = request?.template?.labels ?? {};
+    let hasRoom = true;
     for (const delivery of deliveriesOf(fact, { providers: stores.providers, subscriptions, labels, addressOf })) {
       if (outbox().knows(delivery)) continue;
-      if (!outbox().offer(delivery, nowMs)) {
-        // The time to match it begins when there is room.
-        this.#known.delete(fact.id);
-        onFull(delivery);
-        return false;
+      if (outbox().offer(delivery, nowMs)) {
+        onOffered(delivery);
+        continue;
       }
-      onOffered(delivery);
+      hasRoom = false;
+      onFull(delivery);
     }
-    return true;
+    // The time to match it begins when there is room.
+    if (!hasRoom) this.#known.delete(fact.id);
+    return hasRoom;
   }
 
   #find(uid: string, nowMs: number) {

@@ -50,7 +50,7 @@ function factText(fact: Fact, message: Message): MessageText {
   const command = commandFor(fact);
   return {
     ...nothing,
-    title: titleOf(fact, message.nowMs),
+    title: titleOf(fact),
     lines: linesOf(fact).flatMap(([label, value]) => (value ? [{ label, value: oneLine(value, maxValue) }] : [])),
     footer: footerOf(message, fact.atMs),
     ...(link && { link }),
@@ -61,7 +61,7 @@ function factText(fact: Fact, message: Message): MessageText {
 function digestText(message: Message, namespace: string): MessageText {
   const { facts, nowMs } = message;
   const hidden = Math.max(0, facts.length - maxDigestLines);
-  const titles = facts.slice(0, maxDigestLines).map((fact) => titleOf(fact, nowMs));
+  const titles = facts.slice(0, maxDigestLines).map(titleOf);
   const areRequests = facts.every(({ event }) => event === 'requested');
   const what = areRequests ? 'more requests wait for you' : 'more messages about access';
   const command = `kubectl drawbridge pending -n ${shellWord(namespace)}`;
@@ -80,23 +80,17 @@ const awaited = new Set<AccessEvent>(['requested', 'extension.requested', 'revie
 /** `2026-11-21 09:30 UTC`. */
 const timeText = (ms: number): string => `${formatTime(ms).slice(0, 16).replace('T', ' ')} UTC`;
 
-/** Without the date if that is the date of now. */
-function shortTime(ms: number, nowMs: number): string {
-  const text = timeText(ms);
-  return text.slice(0, 10) === timeText(nowMs).slice(0, 10) ? text.slice(11) : text;
-}
-
 const unknownUser = 'an unknown user';
 /** Long names leave room for the rest. */
 const maxName = 60;
 const nameIn = (text: string | undefined, absent: string): string => oneLine(text ?? '', maxName) || absent;
 
-function titleOf(fact: Fact, nowMs: number): string {
+function titleOf(fact: Fact): string {
   const { request, votes, untilMs, session, end } = fact;
   const who = nameIn(fact.requester, unknownUser);
   const place = `in ${request.namespace}`;
   const target = fact.pod === undefined ? place : `to pod ${nameIn(fact.pod, '')} ${place}`;
-  const until = untilMs === undefined ? '' : ` until ${shortTime(untilMs, nowMs)}`;
+  const until = untilMs === undefined ? '' : ` until ${timeText(untilMs)}`;
   const approver = nameIn(votes.findLast(({ decision }) => decision === 'Approve')?.voter, '');
   const denier = nameIn(end?.by, '');
   const titles: Record<AccessEvent, string> = {
@@ -105,7 +99,7 @@ function titleOf(fact: Fact, nowMs: number): string {
     denied: denier ? `${denier} denied access of ${who} ${place}` : `Access of ${who} ${place} was denied`,
     granted: `${who} has access ${target}${until}`,
     emergency: `EMERGENCY: ${who} opened access ${target} without approval`,
-    ending: `Access of ${who} ${target} ends${untilMs === undefined ? ' soon' : ` at ${shortTime(untilMs, nowMs)}`}`,
+    ending: `Access of ${who} ${target} ends${untilMs === undefined ? ' soon' : ` at ${timeText(untilMs)}`}`,
     extended: `Access of ${who} ${target} was extended${until}`,
     ended: `Access of ${who} ${target} ended`,
     'extension.requested': `${who} asks for more time ${place}`,

@@ -1,8 +1,8 @@
+import { createHmac } from 'node:crypto';
 import { cloudEventType } from '../../api/notify/events.ts';
 import { formatTime } from '../../kit/clock.ts';
 import type { Fact } from '../fact.ts';
 import type { Medium, Message } from '../sink.ts';
-import { signedHeaders } from '../standard-webhook.ts';
 import { answerOf, post } from './https.ts';
 import { commandFor, linkTo } from './text.ts';
 
@@ -14,6 +14,21 @@ export const sendWebhook: Medium = async (delivery) => {
   const headers = { 'content-type': 'application/cloudevents+json', ...signature };
   return answerOf(await post(delivery, { headers, body }));
 };
+
+/** The headers of Standard Webhooks 1.0, with a signature by each key. */
+function signedHeaders(
+  { id, atMs, body }: { readonly id: string; readonly atMs: number; readonly body: string },
+  keys: readonly Buffer[],
+): Record<string, string> {
+  const timestamp = String(Math.floor(atMs / 1000));
+  const signature = (key: Buffer): string =>
+    `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`;
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': timestamp,
+    'webhook-signature': keys.map(signature).join(' '),
+  };
+}
 
 /** CloudEvents 1.0, structured JSON. */
 export function cloudEventOf(message: Message) {

@@ -58,7 +58,8 @@ export class OutboxStore {
     // Without its record, tell twice rather than never.
     // Times of the API server have whole seconds.
     const startMs = isFirst ? nowMs - (nowMs % 1000) - 1 : nowMs - settledAfterMs;
-    const floorMs = typeof storedMs === 'number' ? storedMs : startMs;
+    // A clock that ran ahead must not silence what happens next.
+    const floorMs = typeof storedMs === 'number' ? Math.min(storedMs, nowMs) : startMs;
     return { isFirst, floorMs, told: mapOf(head, 'told', isNumber), refs: mapOf(head, 'refs', isRef), pending };
   }
 

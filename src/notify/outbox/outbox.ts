@@ -31,6 +31,7 @@ export type StoredDelivery = Delivery & Pick<Pending, 'attempts' | 'dueMs' | 'sh
 
 export interface Ref {
   readonly ref: string;
+  /** Of the newest fact that it shows. */
   readonly atMs: number;
 }
 
@@ -156,8 +157,9 @@ export class Outbox {
       this.hasNews = true;
       this.#drop(sent);
       const [only, ...others] = sent;
-      if (answer.ref && only?.fact.request.uid && others.length === 0)
-        this.#refs.set(refKey(only), { ref: answer.ref, atMs: nowMs });
+      const isNewest = only && (this.#refs.get(refKey(only))?.atMs ?? 0) <= only.fact.atMs;
+      if (answer.ref && isNewest && only.fact.request.uid && others.length === 0)
+        this.#refs.set(refKey(only), { ref: answer.ref, atMs: only.fact.atMs });
       return;
     }
     const line = this.#lines.get(sent[0]?.provider.uid ?? '');
@@ -180,9 +182,10 @@ export class Outbox {
     for (const pending of line.pending.values()) pending.dueMs = Math.min(pending.dueMs, nowMs);
   }
 
-  /** As a message repeats it. */
+  /** As a message repeats it. An older fact does not replace a newer one. */
   refOf(pending: Pending): string | undefined {
-    return this.#refs.get(refKey(pending))?.ref;
+    const { ref, atMs = 0 } = this.#refs.get(refKey(pending)) ?? {};
+    return atMs <= pending.fact.atMs ? ref : undefined;
   }
 
   pendingOf(providerUid: string): Pending[] {

@@ -39,8 +39,8 @@ describe('people are told by a signed webhook', () => {
       ...approverRights('execaccesstemplates', 'alice', 'carol'),
     );
     await access.templateReady('ExecAccessTemplate', 'approved');
-    await stage.provider('all');
-    await stage.subscribe('all', { events: [...accessEvents], linkBase: 'https://console.example.org' });
+    await stage.provider('all', { linkBase: 'https://console.example.org' });
+    await stage.subscribe('all', { events: [...accessEvents] });
     await stage.ready(notificationSubscriptions, 'all', 'Ready');
   });
   after(() => stage?.close());

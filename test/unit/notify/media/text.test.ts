@@ -23,14 +23,14 @@ describe('the text of a message', () => {
       'bob denied access of alice in payments',
       undefined,
     ],
-    granted: [open, 'alice has access to pod web-0 in payments until 10:30 UTC', get],
+    granted: [open, 'alice has access to pod web-0 in payments until 2026-11-21 10:30 UTC', get],
     emergency: [open, 'EMERGENCY: alice opened access to pod web-0 in payments without approval', get],
     ending: [
       open,
-      'Access of alice to pod web-0 in payments ends at 10:30 UTC',
+      'Access of alice to pod web-0 in payments ends at 2026-11-21 10:30 UTC',
       'kubectl drawbridge extend shell-x7k2p -n payments --by 30m',
     ],
-    extended: [open, 'Access of alice to pod web-0 in payments was extended until 10:30 UTC', undefined],
+    extended: [open, 'Access of alice to pod web-0 in payments was extended until 2026-11-21 10:30 UTC', undefined],
     ended: [open, 'Access of alice to pod web-0 in payments ended', get],
     'extension.requested': [
       { extension: { index: 2, by: '30m' } },

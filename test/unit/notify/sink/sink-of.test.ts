@@ -12,7 +12,8 @@ const secretOf = (values: Readonly<Record<string, string>>, type: string = provi
 });
 const secretRef = { name: 'sink' };
 const url = 'https://sink.example.com/hook';
-const webhook: ProviderSpec = { type: 'Webhook', address: url, secretRef };
+const webhook: ProviderSpec = { type: 'Webhook', secretRef };
+const address = url;
 const slack: ProviderSpec = { type: 'Slack', channel: '#access', secretRef };
 const email: ProviderSpec = {
   type: 'Email',
@@ -23,9 +24,9 @@ const email: ProviderSpec = {
 const login = { username: 'mailer', password: 'pass-word' };
 
 describe('a sink of a provider', () => {
-  it('has the address of the spec, and the keys of the Secret, the newest first', () => {
+  it('has the address and the keys of the Secret, the newest first', () => {
     const [signingKey, previousSigningKey] = [key(24), key(64)];
-    const sink = sinkOf(webhook, secretOf({ signingKey: `${signingKey}\n`, previousSigningKey }));
+    const sink = sinkOf(webhook, secretOf({ address, signingKey: `${signingKey}\n`, previousSigningKey }));
     assert.deepEqual(sink, {
       type: 'Webhook',
       address: new URL(url),
@@ -35,7 +36,7 @@ describe('a sink of a provider', () => {
   });
 
   it('prefers the address of the Secret', () => {
-    const sink = sinkOf(webhook, secretOf({ signingKey: key(), address: 'https://other.example.com' }));
+    const sink = sinkOf({ ...webhook, address }, secretOf({ signingKey: key(), address: 'https://other.example.com' }));
     assert.equal(sink.address?.href, 'https://other.example.com/');
   });
 
@@ -62,12 +63,16 @@ describe('a sink of a provider', () => {
   });
 
   const invalidSecrets: Record<string, [spec: ProviderSpec, secret: unknown]> = {
-    'has another type': [webhook, secretOf({ signingKey: key() }, 'Opaque')],
+    'has another type': [webhook, secretOf({ address, signingKey: key() }, 'Opaque')],
+    'does not exist': [webhook, undefined],
     'has no signing key': [webhook, secretOf({ address: url })],
-    'has a short signing key': [webhook, secretOf({ signingKey: key(23) })],
-    'has a long signing key': [webhook, secretOf({ signingKey: key(65) })],
-    'has a signing key of another form': [webhook, secretOf({ signingKey: randomBytes(32).toString('base64') })],
-    'has an invalid previous key': [webhook, secretOf({ signingKey: key(), previousSigningKey: 'whsec_!' })],
+    'has a short signing key': [webhook, secretOf({ address, signingKey: key(23) })],
+    'has a long signing key': [webhook, secretOf({ address, signingKey: key(65) })],
+    'has a signing key of another form': [
+      webhook,
+      secretOf({ address, signingKey: randomBytes(32).toString('base64') }),
+    ],
+    'has an invalid previous key': [webhook, secretOf({ address, signingKey: key(), previousSigningKey: 'whsec_!' })],
     'has a plain address': [webhook, secretOf({ signingKey: key(), address: 'http://secret-host.example.com' })],
     'has an address with a user': [webhook, secretOf({ signingKey: key(), address: 'https://u:secret@example.com' })],
     'has a token with a line break': [slack, secretOf({ token: 'xoxb\r\nx-evil: 1' })],
@@ -88,6 +93,7 @@ describe('a sink of a provider', () => {
   const teams = (rest: Partial<ProviderSpec>): ProviderSpec => ({ type: 'Teams', address: url, ...rest });
   const invalidSpecs: Record<string, [spec: ProviderSpec, secret?: unknown]> = {
     'no address': [{ type: 'Teams' }],
+    'a signing key for an address of the spec': [{ ...webhook, address }, secretOf({ signingKey: key() })],
     'a plain address': [teams({ address: 'http://example.com' })],
     'an address of mail': [teams({ address: 'smtp://example.com' })],
     'an address with a user': [teams({ address: 'https://user@example.com' })],
