@@ -1,7 +1,7 @@
 import { stringify } from 'yaml';
 import { accessCrds } from '../src/api/access/kinds.ts';
 import { inventoryKinds } from '../src/api/inventory/kinds.ts';
-import { notifyKinds } from '../src/api/notify/kinds.ts';
+import { notifyKinds } from '../src/api/notify/notification-subscription.ts';
 import { customResourceDefinition } from '../src/api/schema/crd.ts';
 import type { Kind } from '../src/api/schema/kind.ts';
 

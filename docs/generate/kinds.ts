@@ -2,7 +2,7 @@ import { accessCrds } from '../../src/api/access/kinds.ts';
 import { accessCategory } from '../../src/api/access/names.ts';
 import { consumerKinds, providerKinds } from '../../src/api/binding/kinds.ts';
 import { inventoryKinds } from '../../src/api/inventory/kinds.ts';
-import { notifyKinds } from '../../src/api/notify/kinds.ts';
+import { notifyKinds } from '../../src/api/notify/notification-subscription.ts';
 import type { Kind } from '../../src/api/schema/kind.ts';
 import type { StructuralSchema } from '../../src/api/schema/structural-schema.ts';
 import { limitsOf, limitUnits } from './json-schema.ts';

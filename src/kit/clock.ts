@@ -93,11 +93,6 @@ export function parseHttpDate(text: string): number | undefined {
   return Number.isNaN(instant) ? undefined : instant;
 }
 
-/** `Sat, 21 Nov 2026 09:30:00 +0000`: as in the Date header of mail (RFC 5322). */
-export function formatMailDate(instantMs: number): string {
-  return new Date(instantMs).toUTCString().replace('GMT', '+0000');
-}
-
 /** `month` counts from 1. Day 31 of a month with 30 days is day 1 of the next. */
 export function utcMidnight(year: number, month: number, day: number): number {
   return Date.UTC(year, month - 1, day);

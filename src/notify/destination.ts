@@ -22,11 +22,11 @@ export const lookupByDns =
     if (servers) resolver.setServers(servers);
     // As RFC 6761 says.
     if (/^(.+\.)?localhost$/.test(host)) return [{ address: '127.0.0.1', family: 4 }];
-    const [ipv4, ipv6] = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)]);
-    if (ipv4.status === 'rejected' && ipv6.status === 'rejected') throw ipv4.reason;
-    const of = (found: typeof ipv4, family: number): ResolvedAddress[] =>
-      found.status === 'fulfilled' ? found.value.map((address) => ({ address, family })) : [];
-    return [...of(ipv4, 4), ...of(ipv6, 6)];
+    const ipv4 = resolver.resolve4(host);
+    const found = await Promise.allSettled([ipv4, resolver.resolve6(host)]);
+    const addresses = found.flatMap((one) => (one.status === 'fulfilled' ? one.value : []));
+    if (addresses.length === 0) await ipv4;
+    return addresses.map((address) => ({ address, family: isIP(address) }));
   };
 
 /** At least one address that may be called. Rejects with CodedError `AddressNotAllowed`. */

@@ -110,14 +110,13 @@ export class ProviderReconciler implements Reconciler {
 
   /** What can be known before the first message. */
   async #judge(provider: ProviderView, signal: AbortSignal): Promise<Pick<Condition, 'status' | 'reason' | 'message'>> {
-    const { name, namespace } = provider;
     try {
       await this.#sinkOf(provider, signal);
     } catch (error) {
       if (!(error instanceof UnusableSink)) throw error;
       return { status: 'False', reason: error.code, message: error.message };
     }
-    const message = `nothing was sent yet; try it: drawbridge notify test ${name} -n ${namespace}`;
+    const message = `nothing was sent yet; try it: drawbridge notify test ${provider.name} -n ${provider.namespace}`;
     return { status: 'Unknown', reason: 'Unproven', message };
   }
 
@@ -133,7 +132,8 @@ export class ProviderReconciler implements Reconciler {
   }
 
   async #sinkOf({ namespace, spec }: ProviderView, signal: AbortSignal): Promise<Sink> {
-    if (spec.suspend) throw new UnusableSink('Suspended', suspendedMessage);
+    if (spec.suspend)
+      throw new UnusableSink('Suspended', 'spec.suspend is true, so messages wait, for at most 24 h; set it to false');
     if (spec.secretRef === undefined) return sinkOf(spec, undefined);
     const name = { namespace, name: spec.secretRef.name };
     try {
@@ -167,8 +167,6 @@ export class ProviderReconciler implements Reconciler {
     });
   }
 }
-
-const suspendedMessage = 'spec.suspend is true, so messages wait, for at most 24 h; set it to false to send them';
 
 /** When a test message is due (epoch ms), if one is asked for. */
 function testMsOf({ testId, status }: ProviderView, nowMs: number): number | undefined {

@@ -29,9 +29,12 @@ function readinessOf(
 ): Pick<Condition, 'status' | 'reason' | 'message'> {
   const isUsed = subscriptionsIn(subscriptions, subscription.namespace).some(({ uid }) => uid === subscription.uid);
   const resolved = isUsed ? resolve(subscription, providers) : ({ problem: 'TooManySubscriptions' } as const);
-  const { selectorError } = subscription;
-  if (selectorError !== undefined)
-    return { status: 'False', reason: 'SelectorInvalid', message: `spec.templateSelector: ${selectorError}` };
+  if (subscription.selectorError)
+    return {
+      status: 'False',
+      reason: 'SelectorInvalid',
+      message: `spec.templateSelector: ${subscription.selectorError}`,
+    };
   const key = providerKeyOf(subscription);
   if ('provider' in resolved) {
     const { status, reason } = readyOf(resolved.provider) ?? {};

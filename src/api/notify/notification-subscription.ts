@@ -2,8 +2,9 @@ import { Type } from 'typebox';
 import { accessCategory } from '../access/names.ts';
 import type { Resource } from '../object.ts';
 import { conditions, listOf, objectName, oneOf, stringMap } from '../schema/fields.ts';
-import { ageColumn, column, defineKind } from '../schema/kind.ts';
+import { ageColumn, column, defineKind, type Kind } from '../schema/kind.ts';
 import { accessEvents } from './events.ts';
+import { notificationProviderKind } from './notification-provider.ts';
 
 export const notificationSubscriptions = {
   group: 'access.drawbridge.dev',
@@ -29,7 +30,7 @@ export const notificationSubscriptionKind = defineKind({
         { description: 'Who is told, and how.' },
       ),
       events: listOf(oneOf(accessEvents, { description: 'A kind of event.' }), accessEvents.length, {
-        description: 'What is told.',
+        description: `What is told: ${accessEvents.join(', ')}.`,
         minItems: 1,
       }),
       templateSelector: Type.Optional(
@@ -77,3 +78,6 @@ export const notificationSubscriptionKind = defineKind({
     column('Why', '.status.conditions[?(@.type=="Ready")].message', 'The reason for the state.', { priority: 1 }),
   ],
 });
+
+/** The CRDs of the chart are generated from them, one file for each. */
+export const notifyKinds: readonly Kind[] = [notificationProviderKind, notificationSubscriptionKind];

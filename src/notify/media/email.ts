@@ -1,12 +1,11 @@
 import { createTransport } from 'nodemailer';
-import { formatMailDate } from '../../kit/clock.ts';
 import { isMailAddress, parseRecipients } from '../addresses.ts';
 import { connectTo } from '../destination.ts';
 import type { Medium, Message } from '../sink.ts';
 import { type MessageText, textOf } from './text.ts';
 
 /** SMTP over TLS, or with STARTTLS, without which nothing is sent. */
-export const sendEmail: Medium = async ({ sink, message, resolve, clock, signal }) => {
+export const sendEmail: Medium = async ({ sink, message, resolve, signal }) => {
   const { address, sender = '', channel = '', caBundle, login } = sink;
   const recipients = message.to === undefined ? parseRecipients(channel) : [message.to].filter(isMailAddress);
   if (address === undefined || !recipients?.length) {
@@ -34,7 +33,6 @@ export const sendEmail: Medium = async ({ sink, message, resolve, clock, signal 
     const { response, rejected } = await transport.sendMail({
       from: { name: '', address: sender },
       to: recipients.map((recipient) => ({ name: '', address: recipient })),
-      date: formatMailDate(clock.now()),
       ...mailOf(message),
       signal,
     });

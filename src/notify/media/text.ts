@@ -30,46 +30,27 @@ const oneLine = (text: string, max: number): string =>
   shorten(printable(text.replace(/[\s\u0085]+/gu, ' ').trim()), max);
 
 export function textOf(message: Message): MessageText {
-  const [fact, ...others] = message.facts;
-  if (fact === undefined) return testText(message);
-  return others.length === 0 ? factText(fact, message) : digestText(message, fact.request.namespace);
-}
-
-const testText = (message: Message): MessageText => ({
-  ...nothing,
-  title: 'This is a test message of drawbridge',
-  footer: footerOf(message, message.nowMs),
-});
-
-const nothing = { lines: [], digest: [] };
-
-const footerOf = ({ source }: Message, atMs: number): string => `${oneLine(source, maxValue)}, ${timeText(atMs)}`;
-
-function factText(fact: Fact, message: Message): MessageText {
+  const { facts, source, nowMs } = message;
+  const [fact, ...others] = facts;
+  const atMs = fact && others.length === 0 ? fact.atMs : nowMs;
+  const text = { lines: [], digest: [], footer: `${oneLine(source, maxValue)}, ${timeText(atMs)}` };
+  if (!fact) return { ...text, title: 'This is a test message of drawbridge' };
+  if (others.length > 0) return { ...text, ...digestOf(facts, fact.request.namespace) };
   const link = linkTo(fact, message.linkBase);
   const command = commandFor(fact);
-  return {
-    ...nothing,
-    title: titleOf(fact),
-    lines: linesOf(fact).flatMap(([label, value]) => (value ? [{ label, value: oneLine(value, maxValue) }] : [])),
-    footer: footerOf(message, fact.atMs),
-    ...(link && { link }),
-    ...(command && { command }),
-  };
+  const lines = linesOf(fact).flatMap(([label, value]) => (value ? [{ label, value: oneLine(value, maxValue) }] : []));
+  return { ...text, title: titleOf(fact), lines, ...(link && { link }), ...(command && { command }) };
 }
 
-function digestText(message: Message, namespace: string): MessageText {
-  const { facts, nowMs } = message;
-  const hidden = Math.max(0, facts.length - maxDigestLines);
+function digestOf(facts: readonly Fact[], namespace: string) {
+  const hidden = facts.length - maxDigestLines;
   const titles = facts.slice(0, maxDigestLines).map(titleOf);
   const areRequests = facts.every(({ event }) => event === 'requested');
   const what = areRequests ? 'more requests wait for you' : 'more messages about access';
   const command = `kubectl drawbridge pending -n ${shellWord(namespace)}`;
   return {
-    ...nothing,
     title: oneLine(`${facts.length} ${what} in ${namespace}`, maxTitle),
     digest: hidden > 0 ? [...titles, `and ${hidden} more`] : titles,
-    footer: footerOf(message, nowMs),
     ...(facts.some(({ event }) => awaited.has(event)) && { command }),
   };
 }

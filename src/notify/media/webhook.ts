@@ -6,29 +6,22 @@ import type { Medium, Message } from '../sink.ts';
 import { answerOf, post } from './https.ts';
 import { commandFor, linkTo } from './text.ts';
 
-/** Signed as Standard Webhooks say. */
+/** Signed by each key, as Standard Webhooks 1.0 say. */
 export const sendWebhook: Medium = async (delivery) => {
   const { sink, message, clock } = delivery;
   const body = JSON.stringify(cloudEventOf(message));
-  const signature = signedHeaders({ id: message.id, atMs: clock.now(), body }, sink.signingKeys);
-  const headers = { 'content-type': 'application/cloudevents+json', ...signature };
+  const timestamp = String(Math.floor(clock.now() / 1000));
+  const signatures = sink.signingKeys.map((key) =>
+    createHmac('sha256', key).update(`${message.id}.${timestamp}.${body}`).digest('base64'),
+  );
+  const headers = {
+    'content-type': 'application/cloudevents+json',
+    'webhook-id': message.id,
+    'webhook-timestamp': timestamp,
+    'webhook-signature': signatures.map((signature) => `v1,${signature}`).join(' '),
+  };
   return answerOf(await post(delivery, { headers, body }));
 };
-
-/** The headers of Standard Webhooks 1.0, with a signature by each key. */
-function signedHeaders(
-  { id, atMs, body }: { readonly id: string; readonly atMs: number; readonly body: string },
-  keys: readonly Buffer[],
-): Record<string, string> {
-  const timestamp = String(Math.floor(atMs / 1000));
-  const signature = (key: Buffer): string =>
-    `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`;
-  return {
-    'webhook-id': id,
-    'webhook-timestamp': timestamp,
-    'webhook-signature': keys.map(signature).join(' '),
-  };
-}
 
 /** CloudEvents 1.0, structured JSON. */
 export function cloudEventOf(message: Message) {

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Webhook } from 'standardwebhooks';
 import { parseAllDocuments } from 'yaml';
-import { notifyKinds } from '../../../src/api/notify/kinds.ts';
+import { notifyKinds } from '../../../src/api/notify/notification-subscription.ts';
 import type { KubeObject } from '../../../src/api/object.ts';
 import { readBySchema } from '../../../src/api/schema/read.ts';
 

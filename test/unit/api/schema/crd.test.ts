@@ -6,7 +6,7 @@ import { accessCrds, accessKinds } from '../../../../src/api/access/kinds.ts';
 import { accessCategory } from '../../../../src/api/access/names.ts';
 import { consumerKinds, providerKinds } from '../../../../src/api/binding/kinds.ts';
 import { inventoryKinds } from '../../../../src/api/inventory/kinds.ts';
-import { notifyKinds } from '../../../../src/api/notify/kinds.ts';
+import { notifyKinds } from '../../../../src/api/notify/notification-subscription.ts';
 import { customResourceDefinition } from '../../../../src/api/schema/crd.ts';
 import { readBySchema } from '../../../../src/api/schema/read.ts';
 import type { StructuralSchema } from '../../../../src/api/schema/structural-schema.ts';

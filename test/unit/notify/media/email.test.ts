@@ -105,7 +105,6 @@ describe('mail', () => {
     assert.equal(header('Message-ID'), `<${factOf().id}@drawbridge.prod-eu-1>`);
     assert.deepEqual([header('References'), header('In-Reply-To')], [thread, thread]);
     assert.equal(header('Auto-Submitted'), 'auto-generated');
-    assert.equal(header('Date'), 'Sat, 21 Nov 2026 09:30:00 +0000');
     assert.equal(header('Subject'), '[drawbridge] alice asks for access in payments');
     assert.match(mails[0]?.body ?? '', /text\/plain.*text\/html/s);
   });
