@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import {
   type NotificationProvider,
   notificationProviders,
-  type ProviderStatus,
   testAnnotation,
 } from '../../api/notify/notification-provider.ts';
 import type { KubeObject } from '../../api/object.ts';
@@ -57,5 +56,4 @@ export const notifyTest: Command = {
   },
 };
 
-const lastTestOf = (provider: KubeObject): ProviderStatus['lastTest'] =>
-  (provider as NotificationProvider).status?.lastTest;
+const lastTestOf = (provider: KubeObject) => (provider as NotificationProvider).status?.lastTest;
