@@ -32,25 +32,6 @@ export const lookupByDns =
 /** At least one address that may be called. Rejects with CodedError `AddressNotAllowed`. */
 export type Resolve = (host: string) => Promise<readonly ResolvedAddress[]>;
 
-/** Of the registry of RFC 6890 those that may be near, and the metadata service of Azure. */
-const specialIpv4 = [
-  '0.0.0.0/8',
-  '10.0.0.0/8',
-  '100.64.0.0/10',
-  '127.0.0.0/8',
-  '168.63.129.16/32',
-  '169.254.0.0/16',
-  '172.16.0.0/12',
-  '192.0.0.0/24',
-  '192.168.0.0/16',
-  '198.18.0.0/15',
-  '224.0.0.0/3',
-];
-/** All others embed IPv4 addresses, are local, or are reserved. */
-const globalIpv6 = '2000::/3';
-/** Within it, protocols such as Teredo, and 6to4: these embed IPv4 addresses, too. */
-const specialIpv6 = ['2001::/23', '2002::/16'];
-
 /** Never has an address with a zone, such as `fe80::1%eth0`. */
 function rangesOf(cidrs: readonly string[]): (address: ResolvedAddress) => boolean {
   // One would match IPv4 addresses with ranges of IPv6, such as `::/0`.
@@ -63,8 +44,25 @@ function rangesOf(cidrs: readonly string[]): (address: ResolvedAddress) => boole
   return ({ address, family }) => (family === 6 ? lists.ipv6.check(address, 'ipv6') : lists.ipv4.check(address));
 }
 
-const isSpecial = rangesOf([...specialIpv4, ...specialIpv6]);
-const isGlobal = rangesOf(['0.0.0.0/0', globalIpv6]);
+/** Of the registry of RFC 6890 those that may be near, and the metadata service of Azure. */
+const isSpecial = rangesOf([
+  '0.0.0.0/8',
+  '10.0.0.0/8',
+  '100.64.0.0/10',
+  '127.0.0.0/8',
+  '168.63.129.16/32',
+  '169.254.0.0/16',
+  '172.16.0.0/12',
+  '192.0.0.0/24',
+  '192.168.0.0/16',
+  '198.18.0.0/15',
+  '224.0.0.0/3',
+  // Protocols such as Teredo, and 6to4: these embed IPv4 addresses.
+  '2001::/23',
+  '2002::/16',
+]);
+/** All other addresses of IPv6 embed those of IPv4, are local, or are reserved. */
+const isGlobal = rangesOf(['0.0.0.0/0', '2000::/3']);
 
 /**
  * Without it, an owner of a namespace could probe the network of the cluster through the server.
