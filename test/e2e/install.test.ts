@@ -102,6 +102,24 @@ describe('drawbridge, from the image of its Dockerfile, by the commands of the d
     await stage.rolledOut();
   });
 
+  it('gets notifications, and a test message says that its address is not allowed', async () => {
+    const upgrade = 'helm upgrade drawbridge charts/drawbridge -n drawbridge-system --reset-then-reuse-values';
+    await stage.sh(`${upgrade} --set features.notify=true`);
+    await stage.rolledOut();
+    await stage.apply({
+      apiVersion: 'access.drawbridge.dev/v1alpha1',
+      kind: 'NotificationProvider',
+      metadata: { name: 'mail', namespace: 'payments' },
+      spec: { type: 'Email', address: 'smtps://127.0.0.1:465', sender: 'a@example.org', channel: 'b@example.org' },
+    });
+    const { code, stdout } = await stage.sh('drawbridge notify test mail -n payments', { reject: false });
+    assert.equal(code, 1);
+    assert.match(stdout, /^not delivered: 127\.0\.0\.1 has no public address/);
+    await stage.sh('kubectl delete notificationprovider mail -n payments');
+    await stage.sh(`${upgrade} --set features.notify=false`);
+    await stage.rolledOut();
+  });
+
   it('has no fault that doctor finds', async () => {
     const { code, stdout } = await stage.doctor();
     assert.equal(code, 0, stdout);
