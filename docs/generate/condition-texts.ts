@@ -188,6 +188,7 @@ export const notifyReasonTexts: Readonly<Record<string, readonly [kind: string, 
     'subscription',
     '`spec.namespaces` of the provider does not name this namespace: ask its owner.',
   ],
+  ProviderNotReady: ['subscription', 'Messages wait, because `Ready` of the provider is False: see there.'],
   TooManySubscriptions: [
     'subscription',
     'The namespace has more than 100, of which drawbridge uses the first by name: delete others.',
