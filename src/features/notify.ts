@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { CodedError, describe, quote } from '../kit/errors.ts';
-import { type AddressOf, addressOfUser, parseAddresses } from '../notify/addresses.ts';
-import { notifyControllers } from '../notify/controllers.ts';
+import { addressOfUser, parseAddresses } from '../notify/addresses.ts';
+import { type NotifyDeps, notifyControllers } from '../notify/controllers.ts';
 import { createSend } from '../notify/send.ts';
 import { openNotifyStores } from '../notify/stores.ts';
 import { clock, type Feature, type Host, leadership, type OpenFeature, storesProblem } from './feature.ts';
@@ -27,7 +27,7 @@ function readAddresses(file: string): ReadonlyMap<string, string> {
   }
 }
 
-async function open(host: Host, addressOf: AddressOf): Promise<OpenFeature> {
+async function open(host: Host, addressOf: NotifyDeps['addressOf']): Promise<OpenFeature> {
   const { config, cluster, metrics, log } = host;
   const { leaseNamespace: namespace } = config;
   const source = await cluster.identity();

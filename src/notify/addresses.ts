@@ -16,13 +16,10 @@ export function parseRecipients(list: string): readonly string[] | undefined {
   return addresses.length <= maxRecipients && addresses.every(isMailAddress) ? addresses : undefined;
 }
 
-/** The mail address of a user; undefined if none is known. */
-export type AddressOf = (user: string) => string | undefined;
-
-/** The map of an administrator first, then a user name that is an address. */
+/** Of a user: as an administrator says, else the user name if it is one. */
 export const addressOfUser =
-  (known: ReadonlyMap<string, string>): AddressOf =>
-  (user) =>
+  (known: ReadonlyMap<string, string>) =>
+  (user: string): string | undefined =>
     known.get(user) ?? (isMailAddress(user) ? user : undefined);
 
 /**
@@ -32,14 +29,10 @@ export const addressOfUser =
 export function parseAddresses(bytes: Uint8Array): ReadonlyMap<string, string> {
   const addresses = parseJson(bytes);
   if (!isRecord(addresses)) throw new CodedError('InvalidAddresses', 'the file must be an object of addresses by user');
-  return new Map(
-    Object.entries(addresses).map(([user, address]) => {
-      if (typeof address === 'string' && isMailAddress(address)) return [user, address];
-      const found = typeof address === 'string' ? quote(address) : typeof address;
-      throw new CodedError(
-        'InvalidAddresses',
-        `the address of ${quote(user)} is ${found}; it must be one mail address of ASCII characters, such as alice@example.org`,
-      );
-    }),
-  );
+  for (const [user, address] of Object.entries(addresses)) {
+    if (typeof address === 'string' && isMailAddress(address)) continue;
+    const found = `the address of ${quote(user)} is ${quote(typeof address === 'string' ? address : typeof address)}`;
+    throw new CodedError('InvalidAddresses', `${found}; it must be one mail address, such as alice@example.org`);
+  }
+  return new Map(Object.entries(addresses) as [string, string][]);
 }

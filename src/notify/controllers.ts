@@ -52,6 +52,7 @@ export function notifyControllers(deps: NotifyDeps): readonly Runnable[] {
   const keeper: OutboxKeeper = new OutboxKeeper({ ...deps, random, seenMs: () => facts.seenMs });
   const outbox = () => keeper.outbox;
   const settled = (result: Result, list: readonly Delivery[]): void => {
+    if (list.length === 0) return;
     count(result, list);
     if (result === 'undelivered') for (const delivery of list) warnOf(log, delivery);
     keeper.changed();
@@ -63,7 +64,7 @@ export function notifyControllers(deps: NotifyDeps): readonly Runnable[] {
       deliveries.hint(provider.key);
       keeper.changed();
     },
-    onFull: warnOfFull(log, clock),
+    onFull: (delivery) => settled('full', [delivery]),
     onMoot: (moot) => settled('moot', [moot]),
   });
   watchOutbox(metrics, clock, outbox);
@@ -95,12 +96,12 @@ export function notifyControllers(deps: NotifyDeps): readonly Runnable[] {
   ];
 }
 
-type Result = 'delivered' | 'failed' | 'undelivered' | 'moot';
+type Result = 'delivered' | 'failed' | 'undelivered' | 'moot' | 'full';
 
 export function countOf(metrics: Metrics): (result: Result, deliveries: readonly Delivery[]) => void {
   const notifications = metrics.counter({
     name: 'drawbridge_notifications_total',
-    help: 'What became of messages, by the type of the provider. delivered: a sink accepted it, alone or in a digest. failed: one attempt, which is repeated. undelivered: not within a day. moot: no longer worth telling before it was delivered.',
+    help: 'What became of messages, by the type of the provider. delivered: a sink accepted it, alone or in a digest. failed: one attempt, which is repeated. undelivered: not within a day. moot: no longer worth telling before it was delivered. full: the outbox has no room for it, and it is offered again each 30 s.',
     labels: ['type', 'result'],
   });
   return (result, deliveries) => {
@@ -123,16 +124,6 @@ export function watchOutbox(metrics: Metrics, clock: Clock, outbox: () => Outbox
       set({ type }, Math.max(0, clock.now() - oldestMs) / 1000);
     }
   });
-}
-
-/** Once a minute. */
-function warnOfFull(log: Log, clock: Clock): (delivery: Delivery) => void {
-  let nextMs = 0;
-  return ({ provider }) => {
-    if (clock.now() < nextMs) return;
-    nextMs = clock.now() + 60_000;
-    log.warn('the outbox is full; facts wait with their requests, for at most a day', { provider: provider.key });
-  };
 }
 
 const warnOf = (log: Log, { provider, fact }: Delivery): void =>

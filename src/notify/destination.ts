@@ -18,7 +18,7 @@ export type Lookup = (host: string) => Promise<readonly ResolvedAddress[]>;
 export const lookupByDns =
   (servers?: readonly string[]): Lookup =>
   async (host) => {
-    const resolver = new Resolver({ timeout: 2_000, tries: 2 });
+    const resolver = new Resolver({ timeout: 1_000, tries: 2 });
     if (servers) resolver.setServers(servers);
     // As RFC 6761 says.
     if (/^(.+\.)?localhost$/.test(host)) return [{ address: '127.0.0.1', family: 4 }];

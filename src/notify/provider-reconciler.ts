@@ -12,7 +12,7 @@ import type { Outbox, Pending } from './outbox/outbox.ts';
 import { type Answer, type Message, type Send, type Sink, UnusableSink } from './sink.ts';
 import { sinkOf } from './sink-of.ts';
 import { type ProviderView, readyOf, viewProvider } from './stores.ts';
-import { writeStatus } from './write-status.ts';
+import { type Written, writeStatus } from './write-status.ts';
 
 interface ProviderDeps {
   readonly providers: Store<ProviderView>;
@@ -41,6 +41,8 @@ export class ProviderReconciler implements Reconciler {
   readonly #views: WriteThroughCache<ProviderView>;
   /** The namespace of each message on its way. */
   readonly #sending: string[] = [];
+  /** By key: what the status must still say. A test whose answer cannot be written is not repeated. */
+  readonly #owed = new Map<string, Written>();
 
   constructor(deps: ProviderDeps) {
     this.#deps = deps;
@@ -55,6 +57,7 @@ export class ProviderReconciler implements Reconciler {
     for (const { key: itsKey, uid } of outbox().providers) {
       if (itsKey === key && uid !== provider?.uid) onSettled('moot', outbox().dropProvider(uid));
     }
+    if (!provider || !readyOf(provider)) this.#owed.delete(key);
     if (!provider) return done;
     onSettled('undelivered', outbox().expire(provider.uid, clock.now()));
     if (!readyOf(provider)) {
@@ -62,9 +65,12 @@ export class ProviderReconciler implements Reconciler {
       outbox().release(provider.uid, clock.now());
       return (await this.#write(provider, { ready: await this.#judge(provider, signal) }, signal)) ? after(0) : done;
     }
-    const next = this.#next(provider);
-    if (next === undefined) return done;
-    if (typeof next === 'number') return at(next);
+    const owed = this.#owed.get(key) ?? {};
+    const next = this.#next(provider, owed);
+    if (typeof next !== 'object') {
+      await this.#write(provider, owed, signal);
+      return next === undefined ? done : at(next);
+    }
     const { namespace } = provider;
     if (this.#sending.filter((one) => one === namespace).length >= maxSendsOfNamespace) return after(1_000);
     this.#sending.push(namespace);
@@ -73,12 +79,12 @@ export class ProviderReconciler implements Reconciler {
   }
 
   /** What to send, nothing for a test message; or when (epoch ms). */
-  #next(provider: ProviderView): readonly Pending[] | number | undefined {
+  #next(provider: ProviderView, owed: Written): readonly Pending[] | number | undefined {
     const { clock, outbox } = this.#deps;
     const nowMs = clock.now();
-    const testMs = testMsOf(provider, nowMs);
+    const testMs = testMsOf(provider, owed.lastTest ?? provider.status?.lastTest, nowMs);
     if (testMs !== undefined && testMs <= nowMs) return [];
-    const isStopped = provider.spec.suspend === true || readyOf(provider)?.reason === 'Gone';
+    const isStopped = provider.spec.suspend === true || (owed.ready ?? readyOf(provider))?.reason === 'Gone';
     const next = isStopped ? undefined : outbox().next(provider.uid, nowMs);
     if (typeof next === 'object') return next;
     const times = [testMs, next, outbox().nextExpiryMs(provider.uid)].filter((ms) => ms !== undefined);
@@ -100,7 +106,7 @@ export class ProviderReconciler implements Reconciler {
     const { delivered, said: message } = answer;
     const reason = delivered ? 'Ready' : answer.code;
     // The message of each answer would change the object all the time.
-    const isKnown = readyOf(provider)?.reason === reason;
+    const isKnown = !this.#owed.get(provider.key)?.ready && readyOf(provider)?.reason === reason;
     const written = {
       ...(isKnown ? {} : { ready: { status: delivered ? 'True' : 'False', reason, message } as const }),
       ...(isTest ? { lastTest: { id: provider.testId ?? '', at: formatTime(nowMs), delivered, answer: message } } : {}),
@@ -152,27 +158,31 @@ export class ProviderReconciler implements Reconciler {
     const earlier = others.length === 0 ? outbox().refOf(first) : undefined;
     return {
       ...base,
-      // A repeated digest may have more facts, and then has another last one.
-      id: others.length === 0 ? first.fact.id : `digest-${first.id}-${others.at(-1)?.id}`,
+      // A repeated digest may have other facts; then it is another message.
+      id: others.length === 0 ? first.fact.id : `digest-${hashOf(sent.map(({ id }) => id).join(), 22)}`,
       ...(first.to && { to: first.to }),
       ...(spec.linkBase && { linkBase: spec.linkBase }),
       ...(earlier && { earlier }),
     };
   }
 
-  #write(provider: ProviderView, status: Parameters<typeof writeStatus>[3], signal: AbortSignal) {
-    return this.#views.call(provider.key, async () => {
+  async #write(provider: ProviderView, change: Written, signal: AbortSignal): Promise<ProviderView | undefined> {
+    const status = { ...this.#owed.get(provider.key), ...change };
+    this.#owed.set(provider.key, status);
+    const view = await this.#views.call(provider.key, async () => {
       const written = await writeStatus(this.#deps, notificationProviders, provider, status, signal);
       return written && viewProvider(written);
     });
+    this.#owed.delete(provider.key);
+    return view;
   }
 }
 
 /** When a test message is due (epoch ms), if one is asked for. */
-function testMsOf({ testId, status }: ProviderView, nowMs: number): number | undefined {
-  const { id, at: lastAt = '' } = status?.lastTest ?? {};
-  if (testId === undefined || testId === id) return undefined;
-  return Math.max(nowMs, (parseTime(lastAt) ?? 0) + testEveryMs);
+function testMsOf({ testId }: ProviderView, last: Written['lastTest'], nowMs: number): number | undefined {
+  if (testId === undefined || testId === last?.id) return undefined;
+  // The clock may have been set back.
+  return Math.min(Math.max(nowMs, (parseTime(last?.at ?? '') ?? 0) + testEveryMs), nowMs + testEveryMs);
 }
 
 const unreadable = ({ namespace, name }: { namespace: string; name: string }): UnusableSink =>

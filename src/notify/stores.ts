@@ -114,7 +114,8 @@ const viewOf =
     const createdAtMs = parseTime(object.metadata.creationTimestamp ?? '');
     if (!metadata || !read.ok || createdAtMs === undefined) return undefined;
     const { generation = 0, labels = {}, annotations, ownerReferences } = object.metadata;
-    const testId = annotations?.[testAnnotation]?.slice(0, 128);
+    // As the API server stores it in the status: a surrogate alone would never be equal.
+    const testId = annotations?.[testAnnotation] && Buffer.from(annotations[testAnnotation].slice(0, 128)).toString();
     const { spec, status } = read.value;
     const ownerUid = ownerReferences?.[0]?.uid;
     return { ...metadata, generation, createdAtMs, spec, status, labels: { ...labels }, ownerUid, testId };

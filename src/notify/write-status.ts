@@ -6,14 +6,17 @@ import type { Client } from '../kube/client.ts';
 import { isConflict, isNotFound } from '../kube/errors.ts';
 import type { ProviderView, SubscriptionView } from './stores.ts';
 
-type Ready = Omit<ConditionUpdate<Condition>, 'type'> | undefined;
+export interface Written {
+  readonly ready?: Omit<ConditionUpdate<Condition>, 'type'> | undefined;
+  readonly lastTest?: ProviderStatus['lastTest'];
+}
 
 /** Undefined if there is nothing to write, or the object does not exist any more. */
 export async function writeStatus(
   { client, clock }: { readonly client: Pick<Client, 'mergePatch'>; readonly clock: Clock },
   resource: Resource,
   { namespace, name, uid, generation, status: { conditions: before = [] } = {} }: ProviderView | SubscriptionView,
-  { ready, ...rest }: { readonly ready?: Ready; readonly lastTest?: ProviderStatus['lastTest'] },
+  { ready, ...rest }: Written,
   signal: AbortSignal,
 ): Promise<KubeObject | undefined> {
   const updates = ready ? [{ type: 'Ready', ...ready }] : [];

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { accessCategory } from '../access/names.ts';
 import type { Resource } from '../object.ts';
-import { conditions, listOf, objectName, oneOf, time } from '../schema/fields.ts';
+import { conditions, listOf, oneOf, time } from '../schema/fields.ts';
 import { ageColumn, column, defineKind, type ObjectOf } from '../schema/kind.ts';
 
 export const notificationProviders = {
@@ -38,7 +38,13 @@ export const notificationProviderKind = defineKind({
       ),
       secretRef: Type.Optional(
         Type.Object(
-          { name: objectName('In the namespace of the provider.') },
+          {
+            name: Type.String({
+              description: 'In the namespace of the provider.',
+              pattern: '^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$',
+              maxLength: 253,
+            }),
+          },
           {
             description: `A Secret of type ${providerSecretType}, with the keys address, token (Slack), username and password (Email), signingKey and previousSigningKey (Webhook). Credentials are sent only to the address of the same Secret.`,
           },

@@ -1,6 +1,5 @@
 import type { AccessEvent } from '../../api/notify/events.ts';
 import { formatTime } from '../../kit/clock.ts';
-import { durationText, parseGoDuration } from '../../kit/go-duration.ts';
 import { printable } from '../../kit/printable.ts';
 import { shellWord } from '../../kit/shell-word.ts';
 import { shorten } from '../../kit/shorten.ts';
@@ -113,9 +112,9 @@ function linesOf(fact: Fact): [label: string, value: string][] {
     ['Permissions', fact.permissions.join(', ')],
     ['Pod', fact.pod ?? ''],
     ['Request', `${request.namespace}/${request.name} (${request.kind}), template ${fact.template}`],
-    ['For', fact.duration === undefined ? '' : durationIn(fact.duration)],
+    ['For', fact.duration ?? ''],
     [event === 'ended' ? 'Was open until' : 'Until', untilMs === undefined ? '' : timeText(untilMs)],
-    ['Extension', extension ? `${durationIn(extension.by)} longer${because(extension.reason)}` : ''],
+    ['Extension', extension ? `${extension.by} longer${because(extension.reason)}` : ''],
     [event === 'emergency' ? 'Skipped approvals' : 'Approvals', approvalTexts.join('; ')],
     ['Decisions', voteTexts.join('; ')],
     ['End', endText],
@@ -126,11 +125,6 @@ function linesOf(fact: Fact): [label: string, value: string][] {
 
 const sessionText = ({ name, user, stream, container, recording }: NonNullable<Fact['session']>): string =>
   `${stream} by ${nameIn(user, unknownUser)}${container === undefined ? '' : ` in container ${container}`}, ${name}, recording ${recording}`;
-
-function durationIn(text: string): string {
-  const parsed = parseGoDuration(text);
-  return 'ns' in parsed ? durationText(parsed.ns) : text;
-}
 
 export function linkTo({ request }: Fact, linkBase: string | undefined): string | undefined {
   const path = [request.namespace, request.kind, request.name].map(encodeURIComponent).join('/');

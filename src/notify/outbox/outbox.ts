@@ -133,6 +133,8 @@ export class Outbox {
   next(providerUid: string, nowMs: number): readonly Pending[] | number | undefined {
     const line = this.#lines.get(providerUid);
     if (!line || line.pending.size === 0) return undefined;
+    // The clock may have been set back.
+    line.pacedMs = Math.min(line.pacedMs, nowMs + burst * paceMs);
     const startMs = Math.max(nowMs, line.heldUntilMs, line.pacedMs - (burst - 1) * paceMs);
     if (startMs > nowMs) return startMs;
     const due = [...line.pending.values()].filter(({ dueMs }) => dueMs <= nowMs);

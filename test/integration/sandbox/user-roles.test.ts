@@ -15,6 +15,7 @@ describe('make sandbox WITH=drawbridge', () => {
     assert.deepEqual(roles.map(({ metadata }) => metadata.name).sort(), [
       'drawbridge-approver',
       'drawbridge-inventory-viewer',
+      'drawbridge-notification-admin',
       'drawbridge-requester',
       'drawbridge-session-auditor',
       'drawbridge-viewer',

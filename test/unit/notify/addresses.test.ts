@@ -21,7 +21,11 @@ describe('the mail addresses of users', () => {
 
   for (const [title, value, message] of [
     ['no object', ['alice@example.org'], /the file must be an object of addresses by user$/],
-    ['a list of addresses', { alice: ['alice@example.org'] }, /the address of "alice" is object; it must be one mail/],
+    [
+      'a list of addresses',
+      { alice: ['alice@example.org'] },
+      /the address of "alice" is "object"; it must be one mail/,
+    ],
     ['two addresses', { alice: 'a@example.org, b@example.org' }, /is "a@example\.org, b@example\.org"; it must be one/],
   ] as const) {
     it(`are rejected with ${title}`, () => assert.throws(() => parse(value), { code: 'InvalidAddresses', message }));

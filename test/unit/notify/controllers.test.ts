@@ -239,6 +239,22 @@ describe('the controllers of notifications', () => {
       assert.deepEqual([id, delivered, answer], ['3', true, 'HTTP 200']);
     });
 
+    it('neither repeat a test nor keep messages back while their status cannot be written', async () => {
+      await start();
+      stage.api.fault = ({ verb, plural }) => {
+        if (verb === 'patch' && plural === notificationProviders.plural) throw new ApiError(403, 'Forbidden', 'no');
+      };
+      stage.provider('chat', {}, 'tools', { [testAnnotation]: '1' });
+      await stage.clock.advance(2 * minute);
+      stage.request('debug');
+      await stage.clock.advance(minute);
+      assert.deepEqual(stage.told(), ['', 'requested debug']);
+      stage.api.fault = () => undefined;
+      await stage.clock.advance(minute);
+      assert.deepEqual([stage.lastTest('chat')?.id, stage.condition('chat')?.reason], ['1', 'Ready']);
+      assert.equal(stage.sent.length, 2);
+    });
+
     it('say why a test message was not sent', async () => {
       await start({ suspend: true });
       stage.provider('chat', { suspend: true }, 'tools', { [testAnnotation]: '1' });

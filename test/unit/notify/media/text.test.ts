@@ -69,10 +69,10 @@ describe('the text of a message', () => {
     Permissions: [{}, 'exec, get pods/log'],
     Pod: [open, 'web-0'],
     Request: [{}, 'payments/shell-x7k2p (PodAccessRequest), template payments-shell'],
-    For: [{}, '30 min'],
+    For: [{}, '30m'],
     Until: [open, '2026-11-21 10:30 UTC'],
     'Was open until': [{ ...open, event: 'ended' }, '2026-11-21 10:30 UTC'],
-    Extension: [{ extension: { index: 1, by: '30m', reason: 'still reading' } }, '30 min longer, “still reading”'],
+    Extension: [{ extension: { index: 1, by: '30m', reason: 'still reading' } }, '30m longer, “still reading”'],
     Approvals: [{}, 'security 0 of 1 from sec-oncall'],
     'Skipped approvals': [{ event: 'emergency' }, 'security (1 from sec-oncall)'],
     Decisions: [
