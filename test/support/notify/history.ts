@@ -144,7 +144,7 @@ class History implements ReplicaWorld {
     this.#start();
     this.#elect(0);
     await this.clock.advance(5 * second);
-    const requests = Array.from({ length: this.isCalm ? 6 : this.between(5, 25) }, () =>
+    const requests = Array.from({ length: this.isCalm ? 6 : this.between(4, 14) }, () =>
       this.#request(this.between(0, 4 * minute)),
     );
     void requests;

@@ -4,7 +4,7 @@ import { chooseSeed } from '../../support/random.ts';
 import { runs as cases } from '../../support/runs.ts';
 
 /** `make faults` runs 2,000 of them. */
-const histories = Number(process.env['RUNS'] ?? cases(2000, 10));
+const histories = Number(process.env['RUNS'] ?? cases(2000, 5));
 /** Fixed seed unless DRAWBRIDGE_SEED is set. */
 const seed = chooseSeed(20261201);
 
