@@ -199,7 +199,7 @@ export const alerts: Readonly<Record<string, Readonly<Record<string, Alert>>>> =
       severity: 'warning',
       summary: 'A message has waited for its sink for 15 minutes',
       remedy:
-        'List the providers that are not ready with `kubectl get anp -A`, and see [what to do](conditions.md#conditions-of-notifications). Messages for a suspended provider wait, too.',
+        'List the providers that are not ready with `kubectl get anp -A`, and see [what to do](conditions.md#conditions-of-notifications). Messages for a suspended provider wait, too. If all are ready, an attempt comes within the hour; a delivered `drawbridge notify test` makes it come at once.',
       cases: {
         'drawbridge_notifications_oldest_pending_seconds{type="Teams"}': {
           fires: since(24, 901),

@@ -166,11 +166,11 @@ export const notifyReasonTexts: Readonly<Record<string, readonly [kind: string, 
   SpecInvalid: ['provider', 'A field is wrong, or one is missing; the message names it. It is judged without sending.'],
   SecretInvalid: [
     'provider',
-    'The Secret does not exist, has another type than `access.drawbridge.dev/notification-provider`, or a key is missing or wrong; the message says which.',
+    'The Secret does not exist, has another type than `access.drawbridge.dev/notification-provider`, or a key is missing or wrong; the message says which. Correct it, then run `drawbridge notify test`.',
   ],
   SecretUnreadable: [
     'provider',
-    'RBAC does not let drawbridge read the Secret: add the namespace to the chart value `notify.secretNamespaces`, or [bind a Role](../concepts/notifications.md#enable-it).',
+    'RBAC does not let drawbridge read the Secret: add the namespace to the chart value `notify.secretNamespaces`, or [bind a Role](../concepts/notifications.md#enable-it). Then run `drawbridge notify test`.',
   ],
   AddressNotAllowed: [
     'provider',
@@ -181,7 +181,10 @@ export const notifyReasonTexts: Readonly<Record<string, readonly [kind: string, 
     'provider',
     'The sink did not answer in time: check its address, its certificate, and the NetworkPolicy. drawbridge tries again.',
   ],
-  Gone: ['provider', 'The sink answered 410. drawbridge sends nothing until you change the provider.'],
+  Gone: [
+    'provider',
+    'The sink answered 410. drawbridge sends nothing until you change the provider, or `drawbridge notify test` is delivered.',
+  ],
   Suspended: ['provider', '`spec.suspend` is true.'],
   ProviderNotFound: ['subscription', 'There is no provider of that name: create it, or correct `providerRef`.'],
   ProviderNotAllowed: [
