@@ -25,7 +25,8 @@ export interface ReplicaWorld {
   sink(sink: Sink, message: Message, signal: AbortSignal): Promise<Answer>;
 }
 
-const never = new Promise<never>(() => undefined);
+/** A new one each time: it would keep all who wait for it in memory. */
+const never = (): Promise<never> => new Promise(() => undefined);
 
 /** Server-side apply of a whole object, with its resourceVersion as a precondition. */
 export const applying =
@@ -124,12 +125,12 @@ export class Replica {
   }
 
   async #effect(what: string): Promise<void> {
-    if (!this.isAlive) return never;
+    if (!this.isAlive) return never();
     this.#world.step(this, what);
     await (this.isAlive
       ? new Promise<void>((resolve) => this.#world.clock.schedule(this.#world.latency(), resolve))
-      : never);
-    if (!this.isAlive) return never;
+      : never());
+    if (!this.isAlive) return never();
   }
 
   #client(): Client {
