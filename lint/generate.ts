@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { layers, packages } from './layers.ts';
 
 /** How many folders a file may lie below the folder of its layer. */
-const depths = [0, 1, 2];
+const depths = [0, 1, 2, 3];
 
 const up = (levels: number): string => '../'.repeat(levels);
 
@@ -25,7 +25,7 @@ const rules = Object.entries(layers).flatMap(([layer, allowed]) => {
     const group = [`${up(depth + 1)}**`, ...allowed.map((target) => `!${importOf(target, layer, depth)}`)];
     const options = { patterns: [{ group, message }], paths: Object.fromEntries(paths) };
     const noRestrictedImports = { level: 'error', options };
-    const includes = [`src/${layer}/${'*/'.repeat(depth)}*.ts`];
+    const includes = [`src/${layer}/${'*/'.repeat(depth)}*.{ts,tsx}`];
     return { includes, linter: { rules: { style: { noRestrictedImports } } } };
   });
 });

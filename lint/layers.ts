@@ -56,4 +56,6 @@ export const packages: Readonly<Record<string, string>> = {
   'winston-transport': 'observe',
   'prom-client': 'observe',
   typebox: 'api',
+  preact: 'client',
+  'asciinema-player': 'client',
 };

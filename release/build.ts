@@ -1,4 +1,4 @@
-import { bundle } from './bundle.ts';
+import { bundle, consoleAssets } from './bundle.ts';
 
 /** `npm run build`: the programs, in `dist`. */
 const program = '#!/usr/bin/env node';
@@ -16,5 +16,11 @@ await Promise.all([
     banner: withRequire,
   }),
   bundle({ entry: 'src/notify/media/email.ts', outfile: 'dist/email.mjs', format: 'esm', banner: withRequire }),
-  bundle({ entry: 'src/client-main.ts', outfile: 'dist/client.cjs', format: 'cjs', banner: program }),
+  bundle({
+    entry: 'src/client-main.ts',
+    outfile: 'dist/client.cjs',
+    format: 'cjs',
+    banner: program,
+    define: { CONSOLE_ASSETS: JSON.stringify(await consoleAssets()) },
+  }),
 ]);

@@ -1,4 +1,6 @@
+import { readFile } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { build, type Plugin } from 'esbuild';
 import { root } from './archive.ts';
 
@@ -9,10 +11,12 @@ export interface Bundle {
   readonly format: 'esm' | 'cjs';
   /** What the file begins with. */
   readonly banner?: string;
+  /** Values of global constants, as JSON. */
+  readonly define?: Readonly<Record<string, string>>;
 }
 
 /** Bundles a program with all that it imports into one minified file. */
-export async function bundle({ entry, outfile, format, banner }: Bundle): Promise<void> {
+export async function bundle({ entry, outfile, format, banner, define = {} }: Bundle): Promise<void> {
   await build({
     absWorkingDir: root,
     entryPoints: [entry],
@@ -23,9 +27,35 @@ export async function bundle({ entry, outfile, format, banner }: Bundle): Promis
     target: 'node22.19',
     minify: true,
     logLevel: 'warning',
+    define,
     plugins: [kubernetesLibrary, undici, filesOfTheirOwn],
     ...(banner === undefined ? {} : { banner: { js: banner } }),
   });
+}
+
+/** The page of the console, by path: gzip in base64. */
+export async function consoleAssets(): Promise<Record<string, string>> {
+  const folder = join(root, 'src/client/console/page');
+  const { outputFiles } = await build({
+    absWorkingDir: root,
+    entryPoints: ['main', 'player'].map((name) => join(folder, `${name}.tsx`)),
+    outdir: '/',
+    write: false,
+    bundle: true,
+    format: 'esm',
+    target: 'es2024',
+    minify: true,
+    jsx: 'automatic',
+    jsxImportSource: 'preact',
+    logLevel: 'warning',
+  });
+  const pages = ['index.html', 'player.html'].map(
+    async (name) => [`/${name}`, await readFile(join(folder, name))] as const,
+  );
+  const files = [...outputFiles.map(({ path, contents }) => [path, contents] as const), ...(await Promise.all(pages))];
+  return Object.fromEntries(
+    files.map(([path, contents]) => [path, gzipSync(contents, { level: 9 }).toString('base64')]),
+  );
 }
 
 /** The Kubernetes library does not say that its modules may be omitted, so esbuild would keep 700 of them that nothing uses. */

@@ -1,0 +1,94 @@
+import { useEffect, useState } from 'preact/hooks';
+import { type LiveLine, paths, type RequestRow, type SessionRow } from '../wire.ts';
+import { CallError, call, lines } from './api.ts';
+import { after, pause, setServerTime } from './time.ts';
+
+/** What the cluster has now, as far as the page knows. */
+export interface Live {
+  /** By key. A new map after each change. */
+  readonly requests: ReadonlyMap<string, RequestRow>;
+  readonly sessions: ReadonlyMap<string, SessionRow>;
+  /** False while the first rows still arrive. */
+  readonly synced: boolean;
+  /** Why the rows may be old; undefined while they are live. */
+  readonly problem: string | undefined;
+  /** The console has ended, or refuses the token: only a person can go on. */
+  readonly refused: boolean;
+}
+
+const none: Live = { requests: new Map(), sessions: new Map(), synced: false, problem: undefined, refused: false };
+
+/** The server sends a line every 5 s. */
+const SILENT_MS = 12_000;
+const RETRY_MS = 1000;
+
+/** Follows the requests and sessions of a namespace, or of all; reconnects until it is unmounted. */
+export function useLive(namespace: string | undefined, enabled: boolean): Live {
+  const [live, setLive] = useState(none);
+  useEffect(() => {
+    if (!enabled) return undefined;
+    const stop = new AbortController();
+    void follow(namespace, stop.signal, setLive);
+    return () => stop.abort();
+  }, [namespace, enabled]);
+  return live;
+}
+
+async function follow(namespace: string | undefined, stop: AbortSignal, set: (live: Live) => void): Promise<void> {
+  let live = none;
+  const change = (next: Partial<Live>): void => {
+    if (stop.aborted) return;
+    live = { ...live, ...next };
+    set(live);
+  };
+  change({});
+  while (!stop.aborted) {
+    const connection = new AbortController();
+    const end = (): void => connection.abort();
+    stop.addEventListener('abort', end);
+    let silent = after(SILENT_MS, end);
+    // The first lines of a connection replace what an earlier one told.
+    const [requests, sessions] = [new Map<string, RequestRow>(), new Map<string, SessionRow>()];
+    const isFirst = !live.synced;
+    let synced = false;
+    try {
+      const response = await call(paths.live, { query: { namespace }, signal: connection.signal });
+      for await (const text of lines(response)) {
+        silent();
+        silent = after(SILENT_MS, end);
+        const line = JSON.parse(text) as LiveLine;
+        if ('beat' in line) {
+          setServerTime(line.beat.nowMs);
+          change({ problem: line.beat.failing });
+        } else if ('synced' in line) synced = true;
+        else apply(line, requests, sessions);
+        if (synced || isFirst)
+          change({ requests: new Map(requests), sessions: new Map(sessions), synced: live.synced || synced });
+      }
+      change({ problem: 'The console ended the connection; connecting again' });
+    } catch (error) {
+      const refused = error instanceof CallError && (error.status === 401 || error.status === 403);
+      const message = error instanceof CallError ? error.message : 'The console does not answer; connecting again';
+      change({ problem: message, refused });
+      if (refused) return;
+    } finally {
+      silent();
+      stop.removeEventListener('abort', end);
+    }
+    await pause(RETRY_MS);
+  }
+}
+
+function apply(
+  line: Exclude<LiveLine, { beat: unknown } | { synced: true }>,
+  requests: Map<string, RequestRow>,
+  sessions: Map<string, SessionRow>,
+): void {
+  if ('requests' in line) {
+    for (const row of line.requests) requests.set(row.key, row);
+    for (const key of line.removed ?? []) requests.delete(key);
+  } else {
+    for (const row of line.sessions) sessions.set(row.key, row);
+    for (const key of line.removedSessions ?? []) sessions.delete(key);
+  }
+}

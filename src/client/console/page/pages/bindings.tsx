@@ -1,0 +1,3 @@
+export function Bindings() {
+  return <h1>Bindings</h1>;
+}

@@ -1,0 +1,3 @@
+export function Inventory() {
+  return <h1>Inventory</h1>;
+}

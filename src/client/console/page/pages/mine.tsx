@@ -1,0 +1,3 @@
+export function Mine() {
+  return <h1>Mine</h1>;
+}

@@ -1,0 +1,3 @@
+export function Open() {
+  return <h1>Open</h1>;
+}

@@ -1,0 +1,3 @@
+export function RequestDetails() {
+  return <h1>RequestDetails</h1>;
+}

@@ -1,0 +1,181 @@
+/**
+ * What the page of the console and its server, a process of the client, say to each other. All
+ * calls are on the page's own origin, and have the token in the header `tokenHeader`.
+ */
+export const tokenHeader = 'x-drawbridge-console';
+
+export const paths = {
+  /** GET: `Start`. */
+  start: '/api/start',
+  /** POST with a `RunCall`: `RunResult`. */
+  run: '/api/run',
+  /** GET with `?namespace=NAME`, absent for all: one `LiveLine` a line, until the page closes it. */
+  live: '/api/live',
+  /** GET with `?namespace=&kind=&name=`: `RequestPage`. */
+  request: '/api/request',
+  /** GET with `?from=sessions|recordings&namespace=&name=`: asciicast, as it arrives. */
+  cast: '/api/cast',
+  /**
+   * The journal that `who`, `audit report`, and `audit verify` read. GET: `Journal`. POST: reads the
+   * logs of the server's pods. PUT with `?name=FILE`: adds the body as a file. DELETE: forgets all.
+   */
+  journal: '/api/journal',
+  /** GET with `?namespace=&name=`: `RunResult` of `audit verify` of the journal and that recording. */
+  verdict: '/api/verdict',
+  /** POST: the person is still there. */
+  awake: '/api/awake',
+} as const;
+
+/** An answer with a status from 400: what the page shows. */
+export interface Failure {
+  readonly message: string;
+}
+
+export interface Start {
+  readonly user: string;
+  readonly groups: readonly string[];
+  /** With which the page begins; undefined for all. */
+  readonly namespace: string | undefined;
+  /** Whether the user may list requests in all namespaces. */
+  readonly mayListAll: boolean;
+  /** `kubectl drawbridge`, and its flags of the connection, for commands to copy. */
+  readonly program: string;
+  readonly server: string;
+  readonly version: string;
+  /** The clock of the API server, epoch ms: countdowns follow it. */
+  readonly nowMs: number;
+}
+
+/** Commands that the page may run, of the client's table: with these words and flags alone. */
+export type RunName =
+  | 'templates'
+  | 'explain'
+  | 'approvers'
+  | 'request pod'
+  | 'request exec'
+  | 'claim'
+  | 'extend'
+  | 'revoke'
+  | 'approve'
+  | 'deny'
+  | 'sessions kill'
+  | 'who'
+  | 'audit report'
+  | 'audit verify'
+  | 'binding status'
+  | 'inventory status'
+  | 'inventory why'
+  | 'doctor';
+
+export interface RunCall {
+  readonly command: RunName;
+  /** Absent: all namespaces, for commands that list; otherwise that of the context. */
+  readonly namespace?: string;
+  /** Positional words: `pod/NAME`, never a file. */
+  readonly args?: readonly string[];
+  /** Values of flags by name, without `--`; true for a flag without a value. */
+  readonly flags?: Readonly<Record<string, string | true>>;
+}
+
+export interface RunResult {
+  readonly exitCode: number;
+  /** Standard output: its JSON or, of a command that prints only text, the text. */
+  readonly output: unknown;
+  /** Lines of standard error, without the name of the program. */
+  readonly messages: readonly string[];
+  /** The same command for a terminal. */
+  readonly line: string;
+}
+
+/** A row of `-o json`, of commands that print a List. */
+export interface ListOutput<T> {
+  readonly items: readonly T[];
+}
+
+/** All texts are from the cluster: the page shows them as text only. Times are epoch ms. */
+export interface RequestRow {
+  /** NAMESPACE/KIND/NAME. */
+  readonly key: string;
+  readonly namespace: string;
+  readonly kind: string;
+  readonly name: string;
+  /** `pod` or `exec`. */
+  readonly type: string;
+  readonly template: string;
+  readonly requester: string;
+  readonly reason: string;
+  /** Of the reason: an https URL of the template's author, or empty. */
+  readonly link: string;
+  readonly emergency: boolean;
+  readonly createdMs: number;
+  /** Of `stateOf`: Waiting, Open, Ending, Denied, … */
+  readonly state: string;
+  readonly final: boolean;
+  readonly why: string;
+  readonly code: string;
+  readonly startsMs: number | undefined;
+  readonly endsMs: number | undefined;
+  readonly pod: string;
+  /** The command that uses the access; empty if it is not usable. */
+  readonly use: string;
+  /** Approved, and waits until the requester starts it. */
+  readonly claimable: boolean;
+  /** The template has extensions left, as far as the request shows. */
+  readonly extendable: boolean;
+  /** `peer: 0 of 1`, and votes. */
+  readonly approvals: readonly string[];
+  /** What it waits for: `Access`, `Extension-N`, or `Review`. Empty if nothing. */
+  readonly about: string;
+  /** What this user can decide about it, of `choicesOf`. Empty if nothing. */
+  readonly choice: string;
+  /** When the server decides without votes. */
+  readonly decideByMs: number | undefined;
+}
+
+export interface SessionRow {
+  /** NAMESPACE/NAME. */
+  readonly key: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly user: string;
+  readonly pod: string;
+  readonly container: string;
+  /** `exec`, `exec -t`, `attach`, or `portforward`. */
+  readonly stream: string;
+  readonly startedMs: number;
+  readonly recording: string;
+  /** The key of its request. */
+  readonly request: string;
+}
+
+/** One line of the live stream. The first lines have what exists, at most 500 rows each. */
+export type LiveLine =
+  | { readonly requests: readonly RequestRow[]; readonly removed?: readonly string[] }
+  | { readonly sessions: readonly SessionRow[]; readonly removedSessions?: readonly string[] }
+  /** All that exists has been sent. */
+  | { readonly synced: true }
+  /** Every 5 s, and when it changes: why the lists may be old, and the clock of the API server. */
+  | { readonly beat: { readonly failing: string | undefined; readonly nowMs: number } };
+
+/** One request, with what its approver must know. */
+export interface RequestPage {
+  readonly row: RequestRow;
+  /** What `show` prints. */
+  readonly sections: readonly Section[];
+  /** For `--template-version` of an approval; empty if the user may not read the template. */
+  readonly templateVersion: string;
+  /** Its Events, oldest first; empty if the user may not read them. */
+  readonly events: readonly { readonly atMs: number; readonly reason: string; readonly message: string }[];
+}
+
+export interface Section {
+  /** Empty for the first. */
+  readonly title: string;
+  readonly entries: readonly (readonly [label: string, lines: readonly string[]])[];
+}
+
+export interface Journal {
+  readonly files: readonly { readonly name: string; readonly bytes: number; readonly from: 'pod' | 'file' }[];
+  /** What could not be read, and why. */
+  readonly problems: readonly string[];
+}
