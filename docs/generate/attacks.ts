@@ -604,6 +604,45 @@ const notify: readonly Attack[] = [
   },
 ];
 
+const consolePage: readonly Attack[] = [
+  {
+    attack: 'call the console from another page: fetch, a form, a frame, or a name that resolves to 127.0.0.1',
+    by: [],
+    stopped:
+      'Each call needs a token in a header that no other page knows. `Host`, `Origin`, and `Sec-Fetch-Site` are checked; no other origin may read an answer, and no page may frame it.',
+    tests: ['console/attackers', 'unit/client/console/guard'],
+  },
+  {
+    attack: 'use the console of another user of the machine',
+    by: [],
+    stopped:
+      'It listens on 127.0.0.1 only, and the token is in no argument of a process. The file that opens the browser is readable by its user only, and is soon deleted.',
+    remains: 'The administrator of the machine, and whoever reads the URL that `--no-open` prints.',
+    tests: ['console/attackers'],
+  },
+  {
+    attack: 'use a stolen URL of the console later',
+    by: [],
+    stopped: 'The token ends with the process, by Ctrl-C or after 30 minutes without use.',
+    tests: ['console/attackers'],
+  },
+  {
+    attack: 'use a stolen token for more than the page does: read Secrets, enter pods, impersonate, or read files',
+    by: [],
+    stopped: 'There is no proxy: only commands and flags on a list, none of which does this.',
+    remains: 'The thief can request, approve, and revoke as the user.',
+    tests: ['console/attackers', 'unit/client/console/runs'],
+  },
+  {
+    attack: 'hide a script, a link, or control characters in a name, a reason, or the output of a session',
+    by: ['colleague', 'subject'],
+    stopped:
+      'The page shows texts as text, and its policy allows no script but its own. Links are https only. Output stays in the box of the player.',
+    remains: 'The text itself may lie.',
+    tests: ['console/attackers'],
+  },
+];
+
 const server: readonly Attack[] = [
   {
     attack: 'take drawbridge down, so that administrators cannot repair the cluster',
@@ -979,6 +1018,7 @@ export const attackSections: Readonly<Record<string, { readonly intro?: string; 
     rows: recordings,
   },
   Notifications: { rows: notify },
+  'The console': { rows: consolePage },
   'drawbridge, its keys, and its journal': { rows: server },
   Inventory: {
     intro:

@@ -60,8 +60,8 @@ export const notificationProviderKind = defineKind({
       linkBase: Type.Optional(
         Type.String({
           description:
-            'The https URL of a console, without a slash at its end. Each message links it with /requests/NAMESPACE/KIND/NAME appended. Default: no link.',
-          pattern: '^https://[^\\s"<>|\\\\?#@%]*[^\\s"<>|\\\\?#@%/]$',
+            'The URL of a console, without a slash at its end: https, or http://127.0.0.1:PORT for that of each reader. Each message links it with /requests/NAMESPACE/KIND/NAME appended. Default: no link.',
+          pattern: '^(https://[^\\s"<>|\\\\?#@%]*[^\\s"<>|\\\\?#@%/]|http://127\\.0\\.0\\.1:[0-9]{1,5})$',
           maxLength: 1024,
         }),
       ),
