@@ -41,7 +41,7 @@ help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 .PHONY: run
-run: dist/drawbridge.js ## a demo of access on a real control plane, step by step (ONCE=1 ends after it; DURATION=15s; other demos: DEMO=session, DEMO=binding, DEMO=inventory)
+run: dist/drawbridge.js ## a demo of access on a real control plane, step by step (ONCE=1 ends after it; DURATION=15s; other demos: DEMO=console, DEMO=session, DEMO=binding, DEMO=inventory)
 	@$(tsx) sandbox/run$(addprefix -,$(DEMO)).ts
 
 # Only this target needs svg-term-cli, so it is no dependency of the package.
@@ -98,13 +98,18 @@ dist/test/totals-reporter.js: node_modules package.json $(test-sources)
 	$(tsx) test/run/bundle.ts
 
 .PHONY: integration
-integration: dist/drawbridge.js sandbox-binaries shells ## the integration tests; FILE=test/integration/kube/crds.test.ts for one, or a folder (DRAWBRIDGE_SANDBOX=folder reuses a plane)
+integration: dist/drawbridge.js sandbox-binaries shells chromium ## the integration tests; FILE=test/integration/kube/crds.test.ts for one, or a folder (DRAWBRIDGE_SANDBOX=folder reuses a plane)
 	@$(tsx) test/run/main.ts $(or $(FILE),test/integration)
 
 .PHONY: shells
 shells: ## installs zsh and fish for the tests of completion, rsyslog for that of its example, and Prometheus for those of alerts (on Debian, as root)
 	@{ command -v zsh && command -v fish && command -v rsyslogd && command -v prometheus; } >/dev/null || \
 	  { apt-get update --quiet=2 && apt-get install --yes --no-install-recommends zsh fish rsyslog prometheus; }
+
+.PHONY: chromium
+chromium: ## installs the browser for the tests of the console (on Debian, as root)
+	@command -v chromium >/dev/null || \
+	  { apt-get update --quiet=2 && apt-get install --yes --no-install-recommends chromium; }
 
 .PHONY: registry
 registry: ## installs a registry, skopeo, and buildah for the test of releases (on Debian, as root)
@@ -174,7 +179,7 @@ fuzz: node_modules ## 100,000 hostile inputs to the webhooks, compared with a re
 	FUZZ=all npx --no-install mocha --config test/mocharc.json 'test/fuzz/**/*.test.ts'
 
 .PHONY: bench
-bench: dist/drawbridge.js ## a benchmark, for example BENCH=burst N=200 (others: admission, binding, client, expiry, inventory, lone, rest, sessions, start)
+bench: dist/drawbridge.js ## a benchmark, for example BENCH=burst N=200 (others: admission, binding, client, console, expiry, inventory, lone, rest, sessions, start)
 	@$(tsx) test/bench/$(BENCH).ts
 
 .PHONY: manifests

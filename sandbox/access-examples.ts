@@ -55,6 +55,33 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: drawbrid
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: carol}]
 `;
 
+/**
+ * Lets the feature notify, which runs, send carol a mail about each request. `linkBase`: of the link in the mail. In a real cluster, the
+ * credentials of the mail server are in a Secret.
+ */
+export async function tellByMail(plane: PlaneClient, address: string, linkBase?: string): Promise<void> {
+  const provider = {
+    apiVersion: 'access.drawbridge.dev/v1alpha1',
+    kind: 'NotificationProvider',
+    metadata: { name: 'mail', namespace },
+    spec: {
+      ...{ type: 'Email', address, sender: 'drawbridge@example.org', channel: 'carol@example.org' },
+      caBundle: plane.authority.certificate,
+      ...(linkBase === undefined ? {} : { linkBase }),
+    },
+  };
+  const subscription = {
+    apiVersion: 'access.drawbridge.dev/v1alpha1',
+    kind: 'NotificationSubscription',
+    metadata: { name: 'carol', namespace },
+    spec: { providerRef: { name: 'mail' }, events: ['requested', 'extension.requested'] },
+  };
+  const input = JSON.stringify({ kind: 'List', apiVersion: 'v1', items: [provider, subscription] });
+  await plane.kubectl(['apply', '-f', '-'], { input });
+  const ready = ['--for=condition=Ready', '--timeout=30s'];
+  await plane.kubectl(['wait', '-n', namespace, 'notificationsubscriptions/carol', ...ready]);
+}
+
 /** What the templates of examples/without-exec.yaml hand out: a file for `--grantable`. */
 export async function writeGrantable(plane: PlaneClient): Promise<string> {
   const file = join(plane.directory, 'grantable.json');

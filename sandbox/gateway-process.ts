@@ -4,6 +4,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { gatewayApiService, gatewayGroup, gatewayUserOf, gatewayVersion } from '../src/api/gateway/names.ts';
+import { chartManifests } from './installation.ts';
 import { issue } from './pki.ts';
 import type { PlaneClient } from './plane-client.ts';
 import { freePorts } from './ports.ts';
@@ -89,6 +90,21 @@ export class GatewayProcess extends ProgramProcess {
       .map((line) => JSON.parse(line) as AuditLine)
       .filter(matches);
   }
+}
+
+/** Starts the gateway with exactly the permissions and under the policies of the chart. `recordings`: a folder, which it creates. */
+export async function startRecordingGateway(
+  plane: PlaneClient,
+  namespace: string,
+  recordings: string,
+): Promise<GatewayProcess> {
+  const files = ['gateway', 'gateway-policies', 'aggregated-roles'].map((file) => `${file}.yaml`);
+  const manifests = await chartManifests(plane, { features: { gateway: true } }, ...files);
+  const isRight = ({ kind }: { kind: string }): boolean => /^(Cluster)?Role(Binding)?$|^ValidatingAdmission/.test(kind);
+  const input = manifests.filter(isRight).map((manifest) => stringify(manifest));
+  await plane.kubectl(['apply', '-f', '-'], { input: input.join('---\n') });
+  await mkdir(recordings, { mode: 0o700 });
+  return GatewayProcess.start(plane, { namespace, flags: [`--recordings=${recordings}`] });
 }
 
 /** What registers the gateway: its Service, which points to this machine, and the APIService. */

@@ -1,14 +1,11 @@
-import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { stripVTControlCharacters } from 'node:util';
-import { stringify } from 'yaml';
 import { parseGoDuration, toMilliseconds } from '../src/kit/go-duration.ts';
 import { applyAccessExamples, commandsToTry, namespace, type People } from './access-examples.ts';
 import { addressesOf, execNote } from './addresses.ts';
-import { Helm } from './chart/helm.ts';
 import { DemoClient } from './demo-client.ts';
-import { GatewayProcess } from './gateway-process.ts';
+import { type GatewayProcess, startRecordingGateway } from './gateway-process.ts';
 import { Narrator } from './narrator.ts';
 import { type Plane, startPlane } from './plane.ts';
 import { ServerProcess } from './server-process.ts';
@@ -39,8 +36,7 @@ async function main(): Promise<void> {
   let gateway: GatewayProcess | undefined;
   try {
     const recordings = join(plane.directory, 'recordings');
-    await mkdir(recordings, { mode: 0o700 });
-    gateway = await startGateway(plane, server.installation.namespace, recordings);
+    gateway = await startRecordingGateway(plane, server.installation.namespace, recordings);
     const people = await story({ narrator, plane, server, gateway, recordings });
     if (process.env['ONCE']) return;
     await stayUp(narrator, plane, server, people);
@@ -52,20 +48,6 @@ async function main(): Promise<void> {
     await server.stop();
     await plane.stop();
   }
-}
-
-/** Runs the gateway with exactly the permissions and under the policies of the chart. */
-async function startGateway(plane: Plane, release: string, recordings: string): Promise<GatewayProcess> {
-  const helm = new Helm({ program: plane.binaries.helm, home: plane.directory });
-  const files = ['gateway', 'gateway-policies', 'aggregated-roles'].flatMap((file) => [
-    '--show-only',
-    `templates/${file}.yaml`,
-  ]);
-  const manifests = await helm.template(release, { features: { gateway: true } }, ...files);
-  const isRight = ({ kind }: { kind: string }): boolean => /^(Cluster)?Role(Binding)?$|^ValidatingAdmission/.test(kind);
-  const input = manifests.filter(isRight).map((manifest) => stringify(manifest));
-  await plane.kubectl(['apply', '-f', '-'], { input: input.join('---\n') });
-  return GatewayProcess.start(plane, { namespace: release, flags: [`--recordings=${recordings}`] });
 }
 
 interface Stage {

@@ -1,6 +1,13 @@
 import { fileURLToPath } from 'node:url';
 import { parseGoDuration, toMilliseconds } from '../src/kit/go-duration.ts';
-import { accessExamples, applyAccessExamples, commandsToTry, namespace, type People } from './access-examples.ts';
+import {
+  accessExamples,
+  applyAccessExamples,
+  commandsToTry,
+  namespace,
+  type People,
+  tellByMail,
+} from './access-examples.ts';
 import { addressesOf, execNote } from './addresses.ts';
 import { DemoClient } from './demo-client.ts';
 import { Mailbox } from './mailbox.ts';
@@ -74,18 +81,7 @@ async function story(narrator: Narrator, plane: Plane, server: ServerProcess, ma
   narrator.evidence(await run(`get -n ${namespace} deployments,podaccesstemplates,execaccesstemplates`));
 
   narrator.step('carol is told about requests by mail');
-  const { provider, subscription } = toldByMail(mailbox.address, plane.authority.certificate);
-  await plane.kubectl(['apply', '-f', '-'], {
-    input: JSON.stringify({ kind: 'List', apiVersion: 'v1', items: [provider, subscription] }),
-  });
-  await plane.kubectl([
-    'wait',
-    '-n',
-    namespace,
-    'notificationsubscriptions/carol',
-    '--for=condition=Ready',
-    '--timeout=30s',
-  ]);
+  await tellByMail(plane, mailbox.address);
   narrator.evidence(await run(`get -n ${namespace} notificationproviders,notificationsubscriptions`));
 
   const client = (who: keyof People, ...args: string[]): DemoClient => {
@@ -160,22 +156,6 @@ async function story(narrator: Narrator, plane: Plane, server: ServerProcess, ma
   );
   return people;
 }
-
-/** In a real cluster, the credentials of the mail server are in a Secret. */
-const toldByMail = (address: string, caBundle: string) => ({
-  provider: {
-    apiVersion: 'access.drawbridge.dev/v1alpha1',
-    kind: 'NotificationProvider',
-    metadata: { name: 'mail', namespace },
-    spec: { type: 'Email', address, sender: 'drawbridge@example.org', channel: 'carol@example.org', caBundle },
-  },
-  subscription: {
-    apiVersion: 'access.drawbridge.dev/v1alpha1',
-    kind: 'NotificationSubscription',
-    metadata: { name: 'carol', namespace },
-    spec: { providerRef: { name: 'mail' }, events: ['requested', 'extension.requested'] },
-  },
-});
 
 function secondsOf(duration: string): number {
   const parsed = parseGoDuration(duration);
