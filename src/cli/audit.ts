@@ -18,7 +18,7 @@ import { systemClock } from '../kit/clock.ts';
 import { CodedError, describe, quote } from '../kit/errors.ts';
 import { own } from '../kit/json-value.ts';
 import { printable } from '../kit/printable.ts';
-import { findObject } from '../kube/client.ts';
+import { type Client, findObject } from '../kube/client.ts';
 import { ambientCredentials } from '../kube/kubeconfig.ts';
 import { openCluster } from '../kube/open-cluster.ts';
 
@@ -28,6 +28,8 @@ interface AuditIo {
   readonly printError: (text: string) => void;
   /** $KUBECONFIG. */
   readonly kubeconfigPaths?: string;
+  /** Of the heads. Default: with the flag --kubeconfig, or `kubeconfigPaths`. */
+  readonly cluster?: () => Promise<Pick<Client, 'get'>>;
 }
 
 const headsNames = new Intl.ListFormat('en', { type: 'disjunction' }).format(
@@ -193,6 +195,7 @@ async function readLines(
 /** Those of --heads, else of the cluster. Rejects if there are none. */
 async function headSources({ heads, kubeconfig, namespace }: AuditArgs, io: AuditIo): Promise<unknown[]> {
   if (heads.length > 0) return Promise.all(heads.map(readHeadsFile));
+  if (io.cluster) return headsIn(await io.cluster(), namespace);
   const { kubeconfigPaths: paths } = io;
   const credentials = await ambientCredentials({
     ...(kubeconfig ? { file: kubeconfig } : {}),
@@ -200,17 +203,21 @@ async function headSources({ heads, kubeconfig, namespace }: AuditArgs, io: Audi
   });
   const cluster = openCluster(credentials, { clock: systemClock });
   try {
-    const names = Object.values(headNames).map(({ heads: name }) => ({ namespace, name }));
-    const found = await Promise.all(names.map((name) => findObject(cluster.client, configMaps, name, {})));
-    const existing = found.filter((configMap) => configMap !== undefined);
-    if (existing.length > 0) return existing;
-    throw new CodedError(
-      'HeadsMissing',
-      `ConfigMap ${names.map(keyOf).join(' or ')} not found; set --namespace, or give the heads with --heads`,
-    );
+    return await headsIn(cluster.client, namespace);
   } finally {
     await cluster.close();
   }
+}
+
+async function headsIn(client: Pick<Client, 'get'>, namespace: string): Promise<unknown[]> {
+  const names = Object.values(headNames).map(({ heads: name }) => ({ namespace, name }));
+  const found = await Promise.all(names.map((name) => findObject(client, configMaps, name, {})));
+  const existing = found.filter((configMap) => configMap !== undefined);
+  if (existing.length > 0) return existing;
+  throw new CodedError(
+    'HeadsMissing',
+    `ConfigMap ${names.map(keyOf).join(' or ')} not found; set --namespace, or give the heads with --heads`,
+  );
 }
 
 async function readHeadsFile(file: string): Promise<unknown> {

@@ -32,17 +32,12 @@ export const auditVerify: Command = {
     { name: 'partial', help: 'Accept that older lines, or all lines of some replicas, are absent.' },
   ],
   examples: ['audit verify audit.jsonl', 'audit verify audit.jsonl -n drawbridge-system -o json'],
-  run({ args, io }) {
+  run({ args, io, connect }) {
     const form = args.text('output') ?? 'text';
     const given = (flag: string): string[] => args.texts(flag).map((value) => `--${flag}=${value}`);
-    const flags = ['heads', 'key', 'recordings', 'kubeconfig', 'namespace'].flatMap(given);
-    const ignored = ['context', 'as', 'as-group', 'as-uid', 'all-namespaces', 'request-timeout'].find(
-      (flag) => args.texts(flag).length > 0,
-    );
-    if (ignored !== undefined)
-      throw usageProblem(
-        `audit verify takes no --${ignored}; omit it; --kubeconfig and -n select the cluster and the namespace of the heads`,
-      );
+    const flags = ['heads', 'key', 'recordings', 'namespace'].flatMap(given);
+    if (args.has('all-namespaces'))
+      throw usageProblem('audit verify takes no --all-namespaces; omit it; -n selects the namespace of the heads');
     const command = [
       'verify',
       ...flags,
@@ -51,12 +46,11 @@ export const auditVerify: Command = {
       '--',
       ...args.positionals,
     ];
-    const paths = io.kubeconfigPaths;
     return auditCommand(command, {
       stdin: io.stdin,
       print: (text) => io.print(text),
       printError: (text) => io.printError(text),
-      ...(paths === undefined ? {} : { kubeconfigPaths: paths }),
+      cluster: async () => (await connect()).cluster.client,
     });
   },
 };
