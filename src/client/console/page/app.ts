@@ -1,6 +1,6 @@
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
-import type { Start } from '../wire.ts';
+import type { RequestRow, RunResult, Start } from '../wire.ts';
 import type { Live } from './live.ts';
 
 /** What all pages share. */
@@ -9,12 +9,19 @@ export interface App {
   /** Undefined for all. */
   readonly namespace: string | undefined;
   readonly live: Live;
+  /** Requests of this user, newest first, and those that have not ended before the others. */
+  readonly mine: readonly RequestRow[];
+  /** What this user can decide, oldest first. */
+  readonly toDecide: readonly RequestRow[];
   /** The path, such as `/mine` or `/requests/NAMESPACE/KIND/NAME`. */
   readonly path: string;
   /** Goes to another path of the console. */
   go(path: string): void;
-  /** Shows a line that screen readers speak, such as `approved`. */
-  say(text: string): void;
+  /**
+   * Shows a line that screen readers speak, such as `Approved`. `result`: of the command that did
+   * it, with its messages and its line.
+   */
+  say(text: string, result?: RunResult): void;
 }
 
 export const AppContext = createContext<App | undefined>(undefined);
@@ -25,4 +32,5 @@ export function useApp(): App {
   return app;
 }
 
+/** `key`: of a request. Its names have no characters that a path cannot have. */
 export const requestPath = (key: string): string => `/requests/${key}`;

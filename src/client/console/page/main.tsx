@@ -1,10 +1,10 @@
 import './main.css';
 import { type ComponentType, render } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
-import { paths, type Start } from '../wire.ts';
-import { get } from './api.ts';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { paths, type RequestRow, type RunResult, type Start } from '../wire.ts';
+import { type CallError, call, get, takeToken } from './api.ts';
 import { type App, AppContext } from './app.ts';
-import { useLive } from './live.ts';
+import { type Live, useLive } from './live.ts';
 import { Ask } from './pages/ask.tsx';
 import { Audit } from './pages/audit.tsx';
 import { Bindings } from './pages/bindings.tsx';
@@ -15,9 +15,10 @@ import { Mine } from './pages/mine.tsx';
 import { Open } from './pages/open.tsx';
 import { Recordings } from './pages/recordings.tsx';
 import { RequestDetails } from './pages/request.tsx';
-import { setServerTime } from './time.ts';
-import { Go } from './ui.tsx';
+import { nowMs, setServerTime } from './time.ts';
+import { Chip, Go, Line, Messages, Title } from './ui.tsx';
 
+/** Each also has the paths below its own. */
 const pages: readonly (readonly [path: string, title: string, page: ComponentType])[] = [
   ['/ask', 'Ask', Ask],
   ['/mine', 'Mine', Mine],
@@ -30,64 +31,217 @@ const pages: readonly (readonly [path: string, title: string, page: ComponentTyp
   ['/health', 'Health', Health],
 ];
 
+const isAt = (path: string, page: string): boolean => path === page || path.startsWith(`${page}/`);
+
+interface Said {
+  readonly text: string;
+  readonly result: RunResult | undefined;
+}
+
 function Console() {
   const [start, setStart] = useState<Start>();
-  const [problem, setProblem] = useState<string>();
+  const [problem, setProblem] = useState<CallError>();
   const [path, setPath] = useState(location.pathname);
-  const [said, say] = useState('');
+  const [said, setSaid] = useState<Said>();
   const [namespace, setNamespace] = useState<string>();
   const live = useLive(namespace, start !== undefined);
+  const lists = useMemo(() => listsOf(live.requests, start?.user), [live.requests, start]);
+  const first = useRef(true);
   useEffect(() => {
-    get<Start>(paths.start).then(
-      (found) => {
-        setServerTime(found.nowMs);
-        setNamespace(found.namespace);
-        setStart(found);
-      },
-      (error: Error) => setProblem(error.message),
-    );
-    addEventListener('popstate', () => setPath(location.pathname));
+    const toPath = (): void => {
+      setPath(location.pathname);
+      setSaid(undefined);
+    };
+    addEventListener('popstate', toPath);
+    if (takeToken() === '') return;
+    get<Start>(paths.start).then((found) => {
+      setServerTime(found.nowMs);
+      setNamespace(found.namespace);
+      setStart(found);
+    }, setProblem);
+    stayAwake();
   }, []);
-  if (!start)
-    return problem === undefined ? (
-      <p role="status">Connecting to the cluster …</p>
-    ) : (
-      <p role="alert" class="error">
-        {problem}
-      </p>
-    );
-  const go = (to: string): void => {
-    history.pushState(null, '', to);
+  useEffect(() => {
+    // A link of a notification can be about another namespace.
+    const [, kind, of] = path.split('/');
+    if (kind === 'requests' && start) setNamespace((now) => (now === undefined ? now : decodeURIComponent(of ?? '')));
+    if (!first.current) document.querySelector('h1')?.focus();
+    else if (start) first.current = false;
+  }, [path, start]);
+  useEffect(() => {
+    if (path !== '/' || !live.synced) return;
+    const to = lists.mine[0]?.final === false ? '/mine' : lists.toDecide.length > 0 ? '/decide' : '/ask';
+    history.replaceState(null, '', to);
     setPath(to);
+  }, [path, live.synced, lists]);
+  if (!start) return <Closed problem={problem} />;
+  const app: App = {
+    start,
+    namespace,
+    live,
+    ...lists,
+    path,
+    go: (to) => {
+      history.pushState(null, '', to);
+      scrollTo(0, 0);
+      setPath(to);
+      setSaid(undefined);
+    },
+    say: (text, result) => setSaid({ text, result }),
   };
-  const app: App = { start, namespace, live, path, go, say };
-  const [, , Page] = pages.find(([one]) => one === path) ?? [];
+  const [, , Page] = pages.find(([page]) => isAt(path, page)) ?? [];
   return (
     <AppContext.Provider value={app}>
+      <a class="skip" href="#main">
+        Skip to the page
+      </a>
       <header>
+        <b>drawbridge</b>
         <nav aria-label="Pages">
           {pages.map(([to, title]) => (
-            <Go key={to} to={to} current={to === path}>
+            <Go key={to} to={to} current={isAt(path, to)}>
               {title}
+              {to === '/decide' && lists.toDecide.length > 0 && <span class="badge">{lists.toDecide.length}</span>}
             </Go>
           ))}
         </nav>
-        <label>
-          Namespace{' '}
-          <input
-            value={namespace ?? ''}
-            placeholder="all"
-            onChange={(event) => setNamespace(event.currentTarget.value.trim() || undefined)}
-          />
-        </label>
-        <span>{start.user}</span>
+        <Where namespace={namespace} onNamespace={setNamespace} app={app} />
       </header>
-      <main>{Page ? <Page /> : path.startsWith('/requests/') ? <RequestDetails /> : <Mine />}</main>
-      <p role="status" class="said">
-        {said}
-      </p>
+      <main id="main" tabIndex={-1}>
+        {live.problem !== undefined && (
+          <p role="alert" class="error">
+            {live.problem}
+            {live.refused ? '' : '. What you see may be old.'}
+          </p>
+        )}
+        <Report said={said} onClose={() => setSaid(undefined)} />
+        {Page ? <Page /> : isAt(path, '/requests') ? <RequestDetails /> : path === '/' ? <Waiting /> : <Nowhere />}
+      </main>
     </AppContext.Provider>
   );
+}
+
+const Waiting = () => <p role="status">Reading the requests …</p>;
+
+const Nowhere = () => (
+  <>
+    <Title>No such page</Title>
+    <p>Choose one of the pages.</p>
+  </>
+);
+
+/** Newest first, and those that have not ended before the others. */
+const byAge = (a: RequestRow, b: RequestRow): number =>
+  Number(a.final) - Number(b.final) || b.createdMs - a.createdMs || a.key.localeCompare(b.key);
+
+function listsOf(requests: Live['requests'], user: string | undefined): Pick<App, 'mine' | 'toDecide'> {
+  const rows = [...requests.values()];
+  return {
+    mine: rows.filter(({ requester }) => requester === user).sort(byAge),
+    toDecide: rows.filter(({ choice }) => choice !== '').sort((a, b) => a.createdMs - b.createdMs),
+  };
+}
+
+/** Instead of pages, while there is no console to talk to. */
+function Closed({ problem }: { readonly problem: CallError | undefined }) {
+  const isClosed = takeToken() === '' || problem?.status === 401 || problem?.status === 403;
+  return (
+    <main class="closed">
+      <h1>drawbridge</h1>
+      {problem && (
+        <p role="alert" class="error">
+          {problem.message}
+        </p>
+      )}
+      {isClosed || problem ? (
+        <p>
+          To open the console, run in a terminal: <code>kubectl drawbridge console</code>
+        </p>
+      ) : (
+        <p role="status">Connecting to the cluster …</p>
+      )}
+    </main>
+  );
+}
+
+interface WhereProps {
+  readonly namespace: string | undefined;
+  readonly onNamespace: (namespace: string | undefined) => void;
+  readonly app: App;
+}
+
+/** Which namespace, as whom, and whether what the page shows is live. */
+function Where({ namespace, onNamespace, app: { start, live } }: WhereProps) {
+  const known = useMemo(() => [...new Set([...live.requests.values()].map((row) => row.namespace))].sort(), [live]);
+  const [tone, text] = live.refused
+    ? (['bad', 'Console ended'] as const)
+    : live.problem !== undefined
+      ? (['bad', 'Connection lost'] as const)
+      : live.synced
+        ? (['good', 'Live'] as const)
+        : (['wait', 'Connecting …'] as const);
+  return (
+    <div class="where">
+      <label>
+        Namespace
+        <input
+          value={namespace ?? ''}
+          placeholder="all"
+          list="namespaces"
+          autocomplete="off"
+          onChange={(event) => {
+            const typed = event.currentTarget.value.trim();
+            if (typed !== '' || start.mayListAll) onNamespace(typed === '' ? undefined : typed);
+            else event.currentTarget.value = namespace ?? '';
+          }}
+        />
+      </label>
+      <datalist id="namespaces">
+        {known.map((name) => (
+          <option key={name} value={name} />
+        ))}
+      </datalist>
+      <span role="status">
+        <Chip tone={tone}>{text}</Chip>
+      </span>
+      <span class="quiet" title={`${start.server}, version ${start.version}`}>
+        {start.user}
+      </span>
+    </div>
+  );
+}
+
+/** What the last action did. It has the focus if a command ran: its button may be gone. */
+function Report({ said, onClose }: { readonly said: Said | undefined; readonly onClose: () => void }) {
+  const ref = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (said?.result) ref.current?.focus();
+  }, [said]);
+  return (
+    <div ref={ref} tabIndex={-1} class={said?.result ? 'report' : 'hidden'}>
+      <p role="status">{said?.text}</p>
+      {said?.result && (
+        <>
+          <Messages result={said.result} />
+          <Line result={said.result} />
+          <button type="button" onClick={onClose}>
+            Close
+          </button>
+        </>
+      )}
+    </div>
+  );
+}
+
+/** Tells the console, at most once a minute, that a person uses the page: without, it ends. */
+function stayAwake(): void {
+  let toldMs = nowMs();
+  const tell = (): void => {
+    if (nowMs() < toldMs + 60_000) return;
+    toldMs = nowMs();
+    call(paths.awake, { method: 'POST' }).catch(() => undefined);
+  };
+  for (const input of ['pointerdown', 'keydown', 'wheel']) addEventListener(input, tell, { passive: true });
 }
 
 render(<Console />, document.body);

@@ -29,6 +29,25 @@ export function useNow(everyMs = 1000): number {
   return now;
 }
 
+/** The value, once it has stayed the same for `ms`. */
+export function useSettled<T>(value: T, ms: number): T {
+  const [settled, set] = useState(value);
+  useEffect(() => after(ms, () => set(value)), [value, ms]);
+  return settled;
+}
+
+/** For machines: RFC 3339. */
+export const isoTime = (ms: number): string => new Date(ms).toISOString();
+
+/** What a field of type `datetime-local` has, as RFC 3339; empty if it has none. */
+export const isoOfLocal = (local: string): string => (local === '' ? '' : isoTime(new Date(local).getTime()));
+
+const format = new Intl.DateTimeFormat(undefined, {
+  day: 'numeric',
+  month: 'short',
+  hour: '2-digit',
+  minute: '2-digit',
+});
+
 /** In the reader's time zone: `27 Nov 14:05`. */
-export const localTime = (ms: number): string =>
-  new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' }).format(ms);
+export const localTime = (ms: number): string => format.format(ms);

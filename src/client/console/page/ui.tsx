@@ -1,22 +1,29 @@
-import type { ComponentChildren } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import type { ComponentChildren, JSX } from 'preact';
+import { useEffect, useId, useMemo, useRef, useState } from 'preact/hooks';
 import { span } from '../../times.ts';
 import type { RunCall, RunResult } from '../wire.ts';
 import { run } from './api.ts';
 import { useApp } from './app.ts';
-import { localTime, useNow } from './time.ts';
+import { isoTime, localTime, useNow } from './time.ts';
 
-/** A link to a path of the console. */
-export function Go({
-  to,
-  children,
-  current,
-}: {
+/** The heading of a page, and the title of the window. Gets the focus after a navigation. */
+export function Title({ children }: { readonly children: string }) {
+  useEffect(() => {
+    document.title = `${children} · drawbridge`;
+  }, [children]);
+  return <h1 tabIndex={-1}>{children}</h1>;
+}
+
+interface GoProps {
   readonly to: string;
   readonly children: ComponentChildren;
   /** It is the page that is shown. */
   readonly current?: boolean;
-}) {
+  readonly class?: string;
+}
+
+/** A link to a path of the console. */
+export function Go({ to, children, current, class: className }: GoProps) {
   const { go } = useApp();
   const onClick = (event: MouseEvent): void => {
     if (event.metaKey || event.ctrlKey || event.shiftKey) return;
@@ -24,11 +31,33 @@ export function Go({
     go(to);
   };
   return (
-    <a href={to} aria-current={current ? 'page' : undefined} onClick={onClick}>
+    <a href={to} class={className} aria-current={current ? 'page' : undefined} onClick={onClick}>
       {children}
     </a>
   );
 }
+
+/** A link out of the console, of a text that is an https URL; otherwise the text. */
+export function Out({ href }: { readonly href: string }) {
+  if (!href.startsWith('https://')) return <>{href}</>;
+  return (
+    <a href={href} target="_blank" rel="noreferrer">
+      {href}
+    </a>
+  );
+}
+
+export type Tone = 'good' | 'wait' | 'warn' | 'bad' | 'off';
+
+/** A word with a color that repeats what the word says. */
+export const Chip = ({ tone, children }: { readonly tone: Tone; readonly children: ComponentChildren }) => (
+  <span class={`chip ${tone}`}>{children}</span>
+);
+
+const toneOf: Readonly<Record<string, Tone>> = { Waiting: 'wait', Open: 'good', Ending: 'warn', Denied: 'bad' };
+
+/** The state of a request. */
+export const StateChip = ({ state }: { readonly state: string }) => <Chip tone={toneOf[state] ?? 'off'}>{state}</Chip>;
 
 export interface Column<T> {
   readonly title: string;
@@ -79,7 +108,7 @@ export function Table<T>({ caption, columns, rows, keyOf, empty }: TableProps<T>
         </tbody>
       </table>
       {rows.length > shown && (
-        <button type="button" onClick={() => setShown(shown + 10 * SHOWN)}>
+        <button type="button" onClick={() => setShown(shown + SHOWN)}>
           Show more ({rows.length - shown} are hidden)
         </button>
       )}
@@ -87,24 +116,114 @@ export function Table<T>({ caption, columns, rows, keyOf, empty }: TableProps<T>
   );
 }
 
-/** `in 12m`, and its time. Screen readers hear it once a minute. */
-export function Countdown({ endsMs }: { readonly endsMs: number }) {
-  const now = useNow();
-  const left = span(endsMs - now);
+/** Rows whose text has all words that the reader types, and the field for them. */
+export function useFilter<T>(
+  rows: readonly T[],
+  /** Of a module, or memoized. */
+  textOf: (row: T) => string,
+): readonly [found: readonly T[], field: JSX.Element] {
+  const [typed, set] = useState('');
+  const found = useMemo(() => {
+    const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
+    if (words.length === 0) return rows;
+    return rows.filter((row) => {
+      const text = textOf(row).toLowerCase();
+      return words.every((word) => text.includes(word));
+    });
+  }, [rows, typed, textOf]);
+  const count = typed === '' ? rows.length : `${found.length} of ${rows.length}`;
+  const field = (
+    <search class="filter">
+      <label>
+        Filter <input type="search" value={typed} onInput={(event) => set(event.currentTarget.value)} />
+      </label>
+      <span role="status">{count}</span>
+    </search>
+  );
+  return [found, field];
+}
+
+interface FieldProps {
+  readonly label: string;
+  readonly value: string;
+  readonly onValue: (value: string) => void;
+  readonly hint?: string | undefined;
+  readonly placeholder?: string | undefined;
+  readonly required?: boolean | undefined;
+  /** A date and a time, as `YYYY-MM-DDTHH:MM` in the time zone of the reader. */
+  readonly isTime?: boolean;
+}
+
+/** A labelled field of a form. */
+export function Field({ label, value, onValue, hint, placeholder, required = false, isTime }: FieldProps) {
+  const id = useId();
+  const common = {
+    id,
+    value,
+    required,
+    autocomplete: 'off',
+    'aria-describedby': hint ? `${id}-hint` : undefined,
+    onInput: (event: { readonly currentTarget: HTMLInputElement }) => onValue(event.currentTarget.value),
+  };
   return (
-    <time
-      dateTime={new Intl.DateTimeFormat('sv', { dateStyle: 'short', timeStyle: 'medium' }).format(endsMs)}
-      title={localTime(endsMs)}
-    >
-      <span role="timer" aria-hidden="true">
-        {left}
-      </span>
-      <span class="hidden" aria-live="polite">
-        {span(Math.ceil((endsMs - now) / 60_000) * 60_000)} left
-      </span>
+    <p class="field">
+      <label for={id}>
+        {label}
+        {required ? '' : <span class="quiet"> (optional)</span>}
+      </label>
+      {isTime ? <input {...common} type="datetime-local" /> : <input {...common} placeholder={placeholder} />}
+      {hint && (
+        <span class="quiet" id={`${id}-hint`}>
+          {hint}
+        </span>
+      )}
+    </p>
+  );
+}
+
+/** A time, in the time zone of the reader. */
+export const Time = ({ ms }: { readonly ms: number }) => <time dateTime={isoTime(ms)}>{localTime(ms)}</time>;
+
+/** `12m5s left`. `spoken`: screen readers say it once a minute. */
+export function Countdown({ endsMs, spoken }: { readonly endsMs: number; readonly spoken?: boolean }) {
+  const now = useNow();
+  return (
+    <time dateTime={isoTime(endsMs)} title={`until ${localTime(endsMs)}`}>
+      <span aria-hidden="true">{span(endsMs - now)}</span>
+      <span class="hidden" aria-live={spoken ? 'polite' : undefined}>
+        {span(Math.ceil((endsMs - now) / 60_000) * 60_000)}
+      </span>{' '}
+      left
     </time>
   );
 }
+
+/** A command or an address, and a button that copies it. */
+export function Code({ text }: { readonly text: string }) {
+  const { say } = useApp();
+  const copy = (): void => {
+    navigator.clipboard.writeText(text).then(
+      () => say('Copied'),
+      () => say('The browser does not let the page copy: select the text'),
+    );
+  };
+  return (
+    <div class="code">
+      <code>{text}</code>
+      <button type="button" onClick={copy}>
+        Copy
+      </button>
+    </div>
+  );
+}
+
+/** The same command for a terminal. */
+export const Line = ({ result }: { readonly result: RunResult }) => (
+  <details class="line">
+    <summary>The same in a terminal</summary>
+    <Code text={result.line} />
+  </details>
+);
 
 /** What a command printed to standard error. */
 export function Messages({ result }: { readonly result: RunResult | undefined }) {
@@ -123,43 +242,119 @@ export interface Action {
   readonly result: RunResult | undefined;
   /** Of a call that did not reach the client. */
   readonly error: string | undefined;
-  /** Resolves to whether the command succeeded. */
-  start(call: RunCall): Promise<boolean>;
+  /** Resolves to the result if the command succeeded. */
+  start(call: RunCall): Promise<RunResult | undefined>;
 }
 
 /** Runs commands one at a time, and keeps the result of the last one. */
 export function useAction(): Action {
   const [state, set] = useState<Omit<Action, 'start'>>({ busy: false, result: undefined, error: undefined });
-  const start = async (call: RunCall): Promise<boolean> => {
+  const start = async (call: RunCall): Promise<RunResult | undefined> => {
     set({ busy: true, result: undefined, error: undefined });
     try {
       const result = await run(call);
       set({ busy: false, result, error: undefined });
-      return result.exitCode === 0;
+      return result.exitCode === 0 ? result : undefined;
     } catch (error) {
       set({ busy: false, result: undefined, error: error instanceof Error ? error.message : String(error) });
-      return false;
+      return undefined;
     }
   };
   return { ...state, start };
 }
 
-/** A native modal dialog: Escape closes it, and the focus returns. */
-export function Dialog({
-  title,
-  onClose,
-  children,
-}: {
+/** Why the last command of an action failed, and its line. Nothing while it runs. */
+export function Failed({ action: { result, error } }: { readonly action: Action }) {
+  return (
+    <>
+      {error !== undefined && (
+        <p role="alert" class="error">
+          {error}
+        </p>
+      )}
+      <Messages result={result} />
+      {result && result.exitCode !== 0 && <Line result={result} />}
+    </>
+  );
+}
+
+interface DialogProps {
   readonly title: string;
   readonly onClose: () => void;
   readonly children: ComponentChildren;
-}) {
+}
+
+/** A native modal dialog: Escape closes it, and the focus returns. */
+export function Dialog({ title, onClose, children }: DialogProps) {
   const ref = useRef<HTMLDialogElement>(null);
+  const id = useId();
   useEffect(() => ref.current?.showModal(), []);
   return (
-    <dialog ref={ref} onClose={onClose} aria-label={title}>
-      <h2>{title}</h2>
+    <dialog ref={ref} onClose={onClose} aria-labelledby={id}>
+      <h2 id={id}>{title}</h2>
       {children}
     </dialog>
+  );
+}
+
+export interface FlagField {
+  /** Of the command. */
+  readonly flag: string;
+  readonly label: string;
+  readonly hint?: string;
+  readonly placeholder?: string;
+  readonly required?: boolean;
+}
+
+interface CommandDialogProps {
+  readonly title: string;
+  /** Of the button, such as `Approve`. */
+  readonly verb: string;
+  readonly call: RunCall;
+  readonly fields: readonly FlagField[];
+  /** Spoken and shown after it succeeded, such as `approved`. */
+  readonly done: string;
+  readonly onClose: () => void;
+  /** What the person must know before. */
+  readonly children?: ComponentChildren;
+}
+
+/** Asks for flags of a command, and runs it. */
+export function CommandDialog({ title, verb, call, fields, done, onClose, children }: CommandDialogProps) {
+  const { say } = useApp();
+  const action = useAction();
+  const [values, setValues] = useState<Readonly<Record<string, string>>>({});
+  const submit = async (event: SubmitEvent): Promise<void> => {
+    event.preventDefault();
+    const dialog = (event.currentTarget as Element).closest('dialog');
+    const typed = Object.fromEntries(Object.entries(values).filter(([, value]) => value.trim() !== ''));
+    const result = await action.start({ ...call, flags: { ...call.flags, ...typed } });
+    if (!result) return;
+    dialog?.close();
+    say(done, result);
+  };
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <form onSubmit={submit}>
+        {children}
+        {fields.map(({ flag, ...field }) => (
+          <Field
+            key={flag}
+            {...field}
+            value={values[flag] ?? ''}
+            onValue={(value) => setValues({ ...values, [flag]: value })}
+          />
+        ))}
+        <Failed action={action} />
+        <p class="actions">
+          <button type="submit" class="main" disabled={action.busy}>
+            {action.busy ? `${verb} …` : verb}
+          </button>
+          <button type="button" onClick={(event) => event.currentTarget.closest('dialog')?.close()}>
+            Cancel
+          </button>
+        </p>
+      </form>
+    </Dialog>
   );
 }
