@@ -107,10 +107,7 @@ export interface RequestRow {
   /** Of the reason: an https URL of the template's author, or empty. */
   readonly link: string;
   readonly emergency: boolean;
-  /**
-   * What it asks for, of `spec.duration`; while an extension waits, how much longer, of its `by`.
-   * Empty: the default of the template.
-   */
+  /** For how long, as `pending` prints it: `30m`, `30m more, until …`, or `default`. */
   readonly duration: string;
   readonly createdMs: number;
   /** Of `stateOf`: Waiting, Open, Ending, Denied, … */
