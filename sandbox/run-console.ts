@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { namespace, tellByMail } from './access-examples.ts';
 import { addressesOf, execNote } from './addresses.ts';
-import { applyConsoleExamples, consoleTemplate } from './console-examples.ts';
+import { applyConsoleExamples, recordedTemplate } from './console-examples.ts';
 import { ConsoleProcess } from './console-process.ts';
 import { type GatewayProcess, startRecordingGateway } from './gateway-process.ts';
 import { Mailbox } from './mailbox.ts';
@@ -85,7 +85,7 @@ async function story(narrator: Narrator, stage: Running, consoles: ConsoleProces
   narrator.title('A story to click through:');
   narrator.evidence(
     [
-      `1. alice, Ask: choose ${consoleTemplate}, give the reason "INC-42 payments fail since noon", and request it.`,
+      `1. alice, Ask: choose ${recordedTemplate.metadata.name}, give the reason "INC-42 payments fail since noon", and request it.`,
       '2. carol, To decide: read what it opens, and approve 30 minutes of it. The link in her mail leads to the same page.',
       '3. alice, Mine: copy the command that enters, and run it in a terminal, after',
       `   export KUBECONFIG=${people.alice} PATH=${join(plane.binaries.kubectl, '..')}:$PATH`,

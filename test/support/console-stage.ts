@@ -1,0 +1,113 @@
+import { mkdtempSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Browser, chromium } from 'playwright-core';
+import { auditorRights, recordedTemplate } from '../../sandbox/console-examples.ts';
+import { ConsoleProcess } from '../../sandbox/console-process.ts';
+import { userRoles } from '../../sandbox/installation.ts';
+import { AccessGateway } from './access-gateway.ts';
+import type { Manifest } from './access-requests.ts';
+import { AccessStage } from './access-stage.ts';
+import { ConsoleVisitor, type VisitorOptions } from './console-visitor.ts';
+import { Person } from './person.ts';
+
+/** The template of the stage: pods with a peer's approval, whose sessions are recorded. */
+export const template: string = recordedTemplate.metadata.name;
+/** A reason that the template takes. */
+export const reason = 'INC-42 payments fail since noon';
+
+/**
+ * The stage of access with a recording gateway and a browser, for people who open consoles: alice requests, carol approves, and dave of
+ * group auditors watches.
+ */
+export class ConsoleStage {
+  readonly access: AccessStage;
+  readonly gateway: AccessGateway;
+  readonly browser: Browser;
+  readonly dave: Person;
+  readonly #consoles: ConsoleProcess[] = [];
+  readonly #visitors: ConsoleVisitor[] = [];
+
+  private constructor(access: AccessStage, gateway: AccessGateway, browser: Browser, dave: Person) {
+    this.access = access;
+    this.gateway = gateway;
+    this.browser = browser;
+    this.dave = dave;
+  }
+
+  /** `browserFlags`: further ones of chromium. */
+  static async open(...browserFlags: readonly string[]): Promise<ConsoleStage> {
+    const access = await AccessStage.open();
+    const { plane, server } = access;
+    const recordings = mkdtempSync(join(plane.directory, 'recordings-'));
+    const gateway = await AccessGateway.open(access, [`--recordings=${recordings}`]);
+    const items = [...(await userRoles(plane)), ...auditorRights(server.installation.namespace)];
+    await plane.kubectl(['apply', '-f', '-'], { input: JSON.stringify({ kind: 'List', apiVersion: 'v1', items }) });
+    await access.apply(recordedTemplate);
+    await access.kubectl('create', 'rolebinding', 'approvers', '--clusterrole=drawbridge-approver', '--user=carol');
+    await access.templateReady('PodAccessTemplate', template);
+    // CI runs as root, for whom chromium has no sandbox.
+    const args = ['--no-sandbox', ...browserFlags];
+    const browser = await chromium.launch({ executablePath: process.env['CHROMIUM'] ?? '/usr/bin/chromium', args });
+    return new ConsoleStage(access, gateway, browser, await Person.of(plane, 'dave', ['auditors']));
+  }
+
+  get alice(): Person {
+    return this.access.alice;
+  }
+
+  get carol(): Person {
+    return this.access.carol;
+  }
+
+  get namespace(): string {
+    return this.access.namespace;
+  }
+
+  /** The path of the page of one of alice's requests. */
+  pathOf(request: string): string {
+    return `/requests/${this.namespace}/PodAccessRequest/${request}`;
+  }
+
+  /** `flags`: further ones. Dave's shows all namespaces. */
+  async console({ name, kubeconfig }: Pick<Person, 'name' | 'kubeconfig'>, ...flags: readonly string[]) {
+    const where = name === 'dave' ? ['-A'] : ['-n', this.namespace];
+    const started = await ConsoleProcess.start(this.access.plane, kubeconfig, ...where, ...flags);
+    this.#consoles.push(started);
+    return started;
+  }
+
+  /** A person with a browser of their own, in which the console is open. */
+  async visit(who: Person | ConsoleProcess, options: VisitorOptions = {}): Promise<ConsoleVisitor> {
+    const process = who instanceof ConsoleProcess ? who : await this.console(who);
+    const visitor = await ConsoleVisitor.open(this.browser, process, options);
+    this.#visitors.push(visitor);
+    return visitor;
+  }
+
+  /** Creates alice's request, as the administrator would see it. */
+  async request(name: string, spec: object = {}): Promise<Manifest> {
+    const manifest: Manifest = {
+      apiVersion: 'crds.wizardofoz.co/v1alpha1',
+      kind: 'PodAccessRequest',
+      metadata: { name },
+      spec: { templateName: template, reason, ...spec },
+    };
+    await this.access.createOk(this.alice, manifest);
+    return manifest;
+  }
+
+  /** What went wrong in the pages since the last call, such as a violation of the CSP. */
+  takeProblems(): string[] {
+    return this.#visitors.flatMap((visitor) => visitor.takeProblems());
+  }
+
+  async close(): Promise<void> {
+    await this.browser.close();
+    await Promise.all(this.#consoles.map((console) => console.stop()));
+    await this.gateway.close();
+    const names = auditorRights('').map(({ kind, metadata: { name } }) => `${kind.toLowerCase()}/${name}`);
+    const { namespace } = this.access.server.installation;
+    await this.access.plane.kubectl(['delete', '-n', namespace, '--ignore-not-found', ...names]);
+    await this.access.close();
+  }
+}

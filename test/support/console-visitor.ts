@@ -1,0 +1,60 @@
+import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
+import type { ConsoleProcess } from '../../sandbox/console-process.ts';
+
+export type VisitorOptions = Pick<BrowserContextOptions, 'colorScheme' | 'viewport'>;
+
+/** Scripts of the page are texts here: the tests are compiled without the types of a browser. */
+const reportViolations = `addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI, sample }) =>
+  console.error('CSP: ' + violatedDirective + ' ' + blockedURI + ' ' + sample));`;
+
+/** One person's browser, in which a console is open. */
+export class ConsoleVisitor {
+  readonly console: ConsoleProcess;
+  readonly context: BrowserContext;
+  readonly page: Page;
+  #problems: string[] = [];
+
+  private constructor(console: ConsoleProcess, context: BrowserContext, page: Page) {
+    this.console = console;
+    this.context = context;
+    this.page = page;
+  }
+
+  static async open(browser: Browser, console: ConsoleProcess, options: VisitorOptions): Promise<ConsoleVisitor> {
+    const context = await browser.newContext(options);
+    await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: console.origin });
+    // Chromium does not report every violation in its console.
+    await context.addInitScript({ content: reportViolations });
+    const visitor = new ConsoleVisitor(console, context, await context.newPage());
+    context.on('page', (page) => visitor.#watch(page));
+    visitor.#watch(visitor.page);
+    visitor.page.setDefaultTimeout(15_000);
+    await visitor.page.goto(console.url);
+    await visitor.page.getByRole('navigation').waitFor();
+    return visitor;
+  }
+
+  #watch(page: Page): void {
+    page.on('pageerror', (error) => this.#problems.push(String(error)));
+    page.on('dialog', (dialog) => {
+      this.#problems.push(`a dialog of the browser: ${dialog.message()}`);
+      void dialog.dismiss();
+    });
+    page.on('console', (message) => {
+      if (message.type() === 'error' || message.type() === 'warning') this.#problems.push(message.text());
+    });
+  }
+
+  /** Opens a path of the console, as a link from elsewhere does. */
+  async goto(path: string): Promise<void> {
+    await this.page.goto(`${this.console.origin}${path}`);
+    await this.page.getByRole('navigation').waitFor();
+  }
+
+  /** The errors, warnings, and violations of the CSP since the last call. */
+  takeProblems(): string[] {
+    const found = this.#problems;
+    this.#problems = [];
+    return found;
+  }
+}
