@@ -50,13 +50,15 @@ other programs.
                       the keys from before a rotation or an upgrade. Default: the key that each head names
   --recordings DIR    also check the recordings of sessions in a folder: the one of the gateway's flag --recordings, or
                       a copy of its bucket
+  --session SESSION   of the recordings, check only that of this session
   --partial           accept that older lines, or all lines of some replicas, are absent
   -o, --output FORM   text or json (default text)
   --kubeconfig FILE   credentials for reading the heads; default: as drawbridge serve
   --namespace NAME    namespace of the heads in the cluster (default drawbridge-system)
 
 Exit codes: 0 unchanged up to the last heads, 1 changed, 2 cannot be checked, 3 a chain has lines, but
-no signed head covers any of them, or, without --partial, a recording has no line.
+no signed head covers any of them, or a recording has no line: without --partial, any; with
+--session, that one.
 `;
 
 const exitCodes = { intact: 0, changed: 1, unsigned: 3 } as const satisfies Record<VerifyReport['verdict'], number>;
@@ -98,6 +100,7 @@ function readArgs(args: readonly string[]) {
     keys: values.key?.map(readKey),
     partial: values.partial ?? false,
     recordings: values.recordings,
+    session: values.session,
     json: output === 'json',
     kubeconfig: values.kubeconfig,
     namespace: values.namespace ?? 'drawbridge-system',
@@ -127,6 +130,7 @@ function parseFlags(args: readonly string[]) {
         key: { type: 'string', multiple: true },
         partial: { type: 'boolean' },
         recordings: { type: 'string' },
+        session: { type: 'string' },
         output: { type: 'string', short: 'o' },
         kubeconfig: { type: 'string' },
         namespace: { type: 'string' },
@@ -142,8 +146,8 @@ const usageError = (message: string): CodedError =>
   new CodedError('InvalidArguments', `${message}; see drawbridge audit --help`);
 
 async function verify(auditArgs: AuditArgs, io: AuditIo): Promise<VerifyReport> {
-  const { keys, partial, recordings } = auditArgs;
-  const recordingsVerifier = recordings === undefined ? undefined : new RecordingsVerifier();
+  const { keys, partial, recordings, session } = auditArgs;
+  const recordingsVerifier = recordings === undefined ? undefined : new RecordingsVerifier(session);
   const verifier = new Verifier({ partial, ...(keys ? { keys } : {}) });
   for (const configMap of await headSources(auditArgs, io)) {
     const { heads, unreadable } = readHeads(configMap);
@@ -157,7 +161,9 @@ async function verify(auditArgs: AuditArgs, io: AuditIo): Promise<VerifyReport> 
   if (!recordingsVerifier || recordings === undefined) return report;
   const checked = await checkRecordings(recordingsVerifier, recordings, partial);
   const findings = [...report.findings, ...checked.findings];
-  const isUnproven = report.verdict === 'unsigned' || (checked.report.unchecked > 0 && !partial);
+  const { complete, incomplete, unchecked } = checked.report;
+  const hasLines = session === undefined ? unchecked === 0 || partial : complete + incomplete > 0;
+  const isUnproven = report.verdict === 'unsigned' || !hasLines;
   const verdict = findings.length > 0 ? 'changed' : isUnproven ? 'unsigned' : 'intact';
   return { ...report, verdict, findings, recordings: checked.report };
 }

@@ -53,6 +53,12 @@ export class RecordingsVerifier {
   /** By `NAMESPACE/SESSION`. */
   readonly #expected = new Map<string, Expected>();
   readonly #findings: Finding[] = [];
+  readonly #only: string | undefined;
+
+  /** `only`: a session. Default: all. */
+  constructor(only?: string) {
+    this.#only = only;
+  }
 
   /** Reads a line, perhaps of another program. `text`: each character is a byte (latin1). */
   line(text: string): void {
@@ -68,6 +74,7 @@ export class RecordingsVerifier {
     const session = own(record, 'session');
     const isAboutRecording = verdict === 'recorded' || verdict === 'unrecorded' || verdict === 'deleted';
     if (!isAboutRecording || !isRecordingName(namespace, session)) return;
+    if (this.#only !== undefined && session !== this.#only) return;
     const name = `${String(namespace)}/${String(session)}`;
     const expected = this.#expected.get(name) ?? { name, chunks: new Map(), total: undefined, deleted: false };
     this.#expected.set(name, expected);

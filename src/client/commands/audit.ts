@@ -29,13 +29,19 @@ export const auditVerify: Command = {
       help: "Also check the recordings of sessions in this folder: the one of the gateway's flag --recordings, or a copy of its bucket.",
       complete: 'files',
     },
+    {
+      name: 'session',
+      value: 'SESSION',
+      help: 'With --recordings: check only the recording of this session.',
+      complete: 'sessions',
+    },
     { name: 'partial', help: 'Accept that older lines, or all lines of some replicas, are absent.' },
   ],
   examples: ['audit verify audit.jsonl', 'audit verify audit.jsonl -n drawbridge-system -o json'],
   run({ args, io, connect }) {
     const form = args.text('output') ?? 'text';
     const given = (flag: string): string[] => args.texts(flag).map((value) => `--${flag}=${value}`);
-    const flags = ['heads', 'key', 'recordings', 'namespace'].flatMap(given);
+    const flags = ['heads', 'key', 'recordings', 'session', 'namespace'].flatMap(given);
     if (args.has('all-namespaces'))
       throw usageProblem('audit verify takes no --all-namespaces; omit it; -n selects the namespace of the heads');
     const command = [

@@ -77,6 +77,8 @@ describe('drawbridge audit', () => {
     assert.equal(code, 3);
     assert.match(out, /deleted by retention, 1 not checked: the given files lack their lines\nUNSIGNED: /);
     assert.equal((await run(...args, '--partial')).code, 0);
+    const one = ['--session', '0b0f8f2e-7f2a-4a52-8d0a-3f6c1d2e9a10'];
+    assert.equal((await run(...args, '--partial', ...one)).code, 3);
   });
 
   it('verify joins the parts into which a container runtime splits lines', async () => {

@@ -27,8 +27,8 @@ describe('the verification of recordings', () => {
   afterEach(() => rm(folder, { recursive: true }));
 
   const put = (content: string, path = name): Promise<void> => writeFile(join(folder, path), content);
-  const check = async (lines: readonly string[], partial = false) => {
-    const verifier = new RecordingsVerifier();
+  const check = async (lines: readonly string[], partial = false, only?: string) => {
+    const verifier = new RecordingsVerifier(only);
     for (const text of lines) verifier.line(text);
     const { findings, report } = await verifier.check(folder, partial);
     return { findings: findings.map(({ code, message }) => `${code}: ${message}`), report };
@@ -68,6 +68,13 @@ describe('the verification of recordings', () => {
     assert.deepEqual(await findings(journal), [
       `RecordingMissing: ${name}: it is not in the folder, although the journal has lines about its chunks and none about its deletion; if it is stored elsewhere, copy it to the folder; otherwise it was removed without the gateway`,
     ]);
+  });
+
+  it('misses no other recording than the one that it checks', async () => {
+    const other = 'a0000000-7f2a-4a52-8d0a-3f6c1d2e9a10';
+    assert.deepEqual(await check(journal, false, other), { findings: [], report: none });
+    await put(chunks.join(''));
+    assert.deepEqual((await check(journal, false, session)).report, { ...none, complete: 1 });
   });
 
   it('accepts a missing file that retention deleted', async () =>
