@@ -1,18 +1,21 @@
 import { apiServiceBindings } from '../../api/binding/names.ts';
 import { clusterInventoryKind } from '../../api/inventory/cluster-inventory.ts';
+import { componentReconcilerKind } from '../../api/inventory/component-reconciler.ts';
 import { describeReason } from '../../api/inventory/describe-state.ts';
 import type { MissingInput } from '../../api/inventory/fields.ts';
+import { kubeconfigOutput, outputsOf } from '../../api/inventory/names.ts';
 import { reconcileRunKind } from '../../api/inventory/reconcile-run.ts';
 import type { KubeObject } from '../../api/object.ts';
 import { listIn, own } from '../../kit/json-value.ts';
+import { isForbidden } from '../../kube/errors.ts';
 import { fullName } from '../access-requests.ts';
-import { searchedText } from '../cluster-connection.ts';
+import { type ClusterConnection, searchedText } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { textIn } from '../journal.ts';
 import { type Column, outputForm, type Presentation, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
-import { findServed, Problem } from '../problem.ts';
+import { findServed, isNotServed, Problem, plainMessage } from '../problem.ts';
 import { conditionsOf, readyOf } from '../request-state.ts';
 
 const ready = (object: KubeObject): string => readyOf(object)?.status ?? 'Unknown';
@@ -111,6 +114,9 @@ interface ComponentLine {
   /** `spec.attempt` of the ReconcileRun; 0 if there is none. */
   readonly attempt: number;
   readonly suspended: boolean;
+  /** JSON pointers of its registration, for all forms but tables; empty if you may not read it. */
+  readonly reads: readonly string[];
+  readonly writes: readonly string[];
 }
 
 export const inventoryWhy: Command = {
@@ -134,8 +140,9 @@ export const inventoryWhy: Command = {
     const runs = new Map(
       items.filter((run) => textIn(run, 'spec.entry.name') === name).map((run) => [textIn(run, 'spec.component'), run]),
     );
+    const registrations = form === 'table' ? [] : await registrationsFor(connection);
     const lines = listIn(own(entry, 'status'), 'components').map((component) =>
-      lineOf(component, runs, isSuspended(entry)),
+      lineOf(component, runs, registrations, isSuspended(entry)),
     );
     const printer = new Printer(io, form, componentTable);
     printer.add(lines);
@@ -148,7 +155,37 @@ export const inventoryWhy: Command = {
   },
 };
 
-function lineOf(component: unknown, runs: ReadonlyMap<string, KubeObject>, suspended: boolean): ComponentLine {
+/** Empty, with a note, if the user may not read them. */
+async function registrationsFor({ cluster, note }: ClusterConnection): Promise<readonly KubeObject[]> {
+  try {
+    return (await cluster.client.list(componentReconcilerKind.resource)).items;
+  } catch (error) {
+    if (!isForbidden(error) && !isNotServed(error)) throw error;
+    note(`what the components read and write is unknown: ${plainMessage(error)}`);
+    return [];
+  }
+}
+
+function fieldsIn(registrations: readonly KubeObject[], component: string): Pick<ComponentLine, 'reads' | 'writes'> {
+  const spec = own(
+    registrations.find(({ metadata }) => metadata.name === component),
+    'spec',
+  );
+  if (spec === undefined) return { reads: [], writes: [] };
+  const kubeconfig = own(spec, 'kubeconfig') === 'read' ? [kubeconfigOutput] : [];
+  const writes = listIn(spec, 'writes').map(String);
+  return {
+    reads: [...listIn(spec, 'reads').map(String), ...kubeconfig],
+    writes: writes.length === 0 ? [outputsOf(component)] : writes,
+  };
+}
+
+function lineOf(
+  component: unknown,
+  runs: ReadonlyMap<string, KubeObject>,
+  registrations: readonly KubeObject[],
+  suspended: boolean,
+): ComponentLine {
   const name = textIn(component, 'name');
   const state = textIn(component, 'state');
   const run = runs.get(name);
@@ -170,6 +207,7 @@ function lineOf(component: unknown, runs: ReadonlyMap<string, KubeObject>, suspe
         : '',
     attempt: Number(textIn(run, 'spec.attempt')),
     suspended,
+    ...fieldsIn(registrations, name),
   };
 }
 
@@ -196,6 +234,8 @@ const componentTable: Presentation<ComponentLine> = {
     { title: 'SINCE', long: true, text: ({ since }) => since },
     { title: 'NEXT RUN', long: true, text: ({ next }) => next },
     { title: 'ATTEMPT', wide: true, text: ({ attempt }) => String(attempt) },
+    { title: 'READS', wide: true, text: ({ reads }) => reads.join(', ') },
+    { title: 'WRITES', wide: true, text: ({ writes }) => writes.join(', ') },
     { title: 'LAST RAN BECAUSE', text: ({ lastRun }) => lastRun },
     { title: 'WHY', long: true, text: ({ why }) => why },
   ],

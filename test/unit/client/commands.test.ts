@@ -284,6 +284,20 @@ describe('the client', () => {
     assert.match(stderr, /^drawbridge: the API server sent an object that this client cannot read \(.*\);/);
   });
 
+  it('says what the components of an entry read and write, except in the narrow table', async () => {
+    const entry = { metadata: { name: 'prod' }, status: { components: [{ name: 'dns', state: 'Done' }] } };
+    const spec = { reads: ['/status/outputs/network'], kubeconfig: 'read' };
+    const registrations = [{ metadata: { name: 'dns' }, spec }];
+    await open(undefined, { clusterinventories: [entry], componentreconcilers: registrations, reconcileruns: [] });
+    const [found] = JSON.parse((await cluster.run(['inventory', 'why', 'prod', '-o', 'json'])).stdout).items;
+    assert.deepEqual(found.reads, ['/status/outputs/network', '/status/outputs/kubeconfig']);
+    assert.deepEqual(found.writes, ['/status/outputs/dns']);
+    await open(answering('componentreconcilers', 403, 'Forbidden'), { clusterinventories: [entry], reconcileruns: [] });
+    assert.equal((await cluster.run(['inventory', 'why', 'prod'])).stderr, '');
+    const { code, stderr } = await cluster.run(['inventory', 'why', 'prod', '-o', 'wide']);
+    assert.deepEqual([code, stderr], [0, 'note: what the components read and write is unknown: scripted 403\n']);
+  });
+
   it('verifies a journal against the heads of the cluster that the flags select', async () => {
     await open(undefined, { configmaps: [] });
     const { code, stderr } = await cluster.run(['audit', 'verify', '/dev/null', '--context=other', '--as=bob']);
