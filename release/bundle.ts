@@ -48,6 +48,7 @@ export async function consoleAssets(): Promise<Record<string, string>> {
     jsx: 'automatic',
     jsxImportSource: 'preact',
     logLevel: 'warning',
+    plugins: [clientModules],
   });
   const pages = ['index.html', 'player.html'].map(
     async (name) => [`/${name}`, await readFile(join(folder, name))] as const,
@@ -57,6 +58,17 @@ export async function consoleAssets(): Promise<Record<string, string>> {
     files.map(([path, contents]) => [path, gzipSync(contents, { level: 9 }).toString('base64')]),
   );
 }
+
+/** What the page imports of the client would bring the schemas of all kinds, which it does not use. */
+const clientModules: Plugin = {
+  name: 'client-modules',
+  setup({ onResolve }) {
+    onResolve({ filter: /^\..*\.ts$/ }, ({ path, resolveDir }) => ({
+      path: resolve(resolveDir, path),
+      sideEffects: false,
+    }));
+  },
+};
 
 /** The Kubernetes library does not say that its modules may be omitted, so esbuild would keep 700 of them that nothing uses. */
 const kubernetesLibrary: Plugin = {

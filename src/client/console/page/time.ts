@@ -29,13 +29,6 @@ export function useNow(everyMs = 1000): number {
   return now;
 }
 
-/** The value, once it has stayed the same for `ms`. */
-export function useSettled<T>(value: T, ms: number): T {
-  const [settled, set] = useState(value);
-  useEffect(() => after(ms, () => set(value)), [value, ms]);
-  return settled;
-}
-
 /** For machines: RFC 3339. */
 export const isoTime = (ms: number): string => new Date(ms).toISOString();
 

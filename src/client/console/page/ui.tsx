@@ -4,7 +4,7 @@ import { span } from '../../times.ts';
 import type { RunCall, RunResult } from '../wire.ts';
 import { run } from './api.ts';
 import { useApp } from './app.ts';
-import { isoTime, localTime, useNow } from './time.ts';
+import { after, isoTime, localTime, useNow } from './time.ts';
 
 /** The heading of a page, and the title of the window. Gets the focus after a navigation. */
 export function Title({ children }: { readonly children: string }) {
@@ -237,6 +237,42 @@ export function Messages({ result }: { readonly result: RunResult | undefined })
   );
 }
 
+export interface Read {
+  /** Of the last call that came back. It stays while the next one runs. */
+  readonly result: RunResult | undefined;
+  /** Of a call that did not reach the client. */
+  readonly error: string | undefined;
+  readonly busy: boolean;
+}
+
+/**
+ * Runs a command that reads, `delayMs` after it has changed; a change aborts the run before. Runs
+ * nothing while `command` is undefined.
+ */
+export function useRun(command: RunCall | undefined, delayMs = 0): Read {
+  const [state, set] = useState<Read>({ result: undefined, error: undefined, busy: true });
+  const text = JSON.stringify(command);
+  useEffect(() => {
+    if (text === undefined) return undefined;
+    const stop = new AbortController();
+    const settle = (found: Partial<Read>): void => {
+      if (!stop.signal.aborted) set({ result: undefined, error: undefined, busy: false, ...found });
+    };
+    set((last) => ({ ...last, busy: true }));
+    const cancel = after(delayMs, () => {
+      run(JSON.parse(text) as RunCall, stop.signal).then(
+        (result) => settle({ result }),
+        (error: Error) => settle({ error: error.message }),
+      );
+    });
+    return () => {
+      cancel();
+      stop.abort();
+    };
+  }, [text, delayMs]);
+  return state;
+}
+
 export interface Action {
   readonly busy: boolean;
   readonly result: RunResult | undefined;
@@ -263,8 +299,8 @@ export function useAction(): Action {
   return { ...state, start };
 }
 
-/** Why the last command of an action failed, and its line. Nothing while it runs. */
-export function Failed({ action: { result, error } }: { readonly action: Action }) {
+/** Why the last command failed, and its line. Nothing while it runs. */
+export function Failed({ action: { result, error } }: { readonly action: Pick<Action, 'result' | 'error'> }) {
   return (
     <>
       {error !== undefined && (

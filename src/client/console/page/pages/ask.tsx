@@ -1,3 +1,226 @@
+import { useMemo, useState } from 'preact/hooks';
+import type { KubeObject } from '../../../../api/object.ts';
+import { approversText } from '../../../approver-text.ts';
+import { statusOf, templateSpecOf, unreadinessOf } from '../../../request-state.ts';
+import type { RuleLine } from '../../../rule-lines.ts';
+import type { ListOutput, RunCall } from '../../wire.ts';
+import { requestPath, useApp } from '../app.ts';
+import { isoOfLocal } from '../time.ts';
+import { Chip, type Column, Failed, Field, Go, Messages, Table, Title, useAction, useFilter, useRun } from '../ui.tsx';
+
+/** After the last key. */
+const TYPED_MS = 400;
+
+/** What a template is called here; `typeOf` of the client would bring its schemas. */
+const typeOf = ({ kind }: KubeObject): 'pod' | 'exec' => (kind.startsWith('Pod') ? 'pod' : 'exec');
+const pathOf = (template: KubeObject): string =>
+  `/ask/${template.metadata.namespace}/${typeOf(template)}/${template.metadata.name}`;
+const configOf = (template: KubeObject) => templateSpecOf(template).accessConfig;
+
+const itemsOf = <T,>(output: unknown): readonly T[] => (output as ListOutput<T> | undefined)?.items ?? [];
+
 export function Ask() {
-  return <h1>Ask</h1>;
+  const { namespace, path, start } = useApp();
+  const read = useRun({ command: 'templates', ...(namespace === undefined ? {} : { namespace }) });
+  const all = useMemo(() => itemsOf<KubeObject>(read.result?.output), [read.result]);
+  const [isAll, setAll] = useState(false);
+  const usable = useMemo(() => all.filter((template) => mayUse(template, start.groups)), [all, start]);
+  const [found, filter] = useFilter(isAll ? all : usable, textOf);
+  const chosen = all.find((template) => pathOf(template) === path);
+  if (chosen) return <Form key={path} template={chosen} />;
+  const others = all.length - usable.length;
+  return (
+    <>
+      <Title>Ask</Title>
+      {filter}
+      {others > 0 && (
+        <label class="check">
+          <input type="checkbox" checked={isAll} onChange={() => setAll(!isAll)} /> Also {others} for other groups
+        </label>
+      )}
+      <Failed action={read} />
+      <Table
+        caption="Templates"
+        columns={columns}
+        rows={found}
+        keyOf={pathOf}
+        empty={read.busy ? 'Reading the templates …' : 'No template here lets you ask for access.'}
+      />
+    </>
+  );
+}
+
+function mayUse(template: KubeObject, groups: readonly string[]): boolean {
+  const { allowedGroups = [], emergency } = configOf(template) ?? {};
+  return [...allowedGroups, ...(emergency?.groups ?? [])].some((group) => groups.includes(group));
+}
+
+const textOf = (template: KubeObject): string =>
+  `${pathOf(template)} ${templateSpecOf(template).controllerTargetRef?.name ?? ''}`;
+
+const columns: readonly Column<KubeObject>[] = [
+  {
+    title: 'Template',
+    cell: (template) => (
+      <>
+        <Go to={pathOf(template)}>{template.metadata.name}</Go>
+        <span class="quiet under">{template.metadata.namespace}</span>
+      </>
+    ),
+  },
+  { title: 'Opens', cell: (template) => (typeOf(template) === 'pod' ? 'a pod of your own' : 'a running pod') },
+  { title: 'How long', cell: (template) => `${boundsOf(template).usual}, at most ${boundsOf(template).longest}` },
+  { title: 'Approved by', cell: (template) => approversText(template) || 'no one' },
+  {
+    title: 'Ready',
+    cell: (template) =>
+      statusOf(template).ready ? (
+        <Chip tone="good">Ready</Chip>
+      ) : (
+        <>
+          <Chip tone="warn">Not ready</Chip> {unreadinessOf(template)}
+        </>
+      ),
+  },
+];
+
+/** The defaults are those of the schema, which the API server fills in. */
+function boundsOf(template: KubeObject) {
+  const { defaultDuration = '', maxDuration = '' } = configOf(template) ?? {};
+  return { usual: defaultDuration, longest: maxDuration };
+}
+
+function Form({ template }: { readonly template: KubeObject }) {
+  const { go, say } = useApp();
+  const [duration, setDuration] = useState('');
+  const [reason, setReason] = useState('');
+  const [at, setAt] = useState('');
+  const [pod, setPod] = useState('');
+  const [emergency, setEmergency] = useState(false);
+  const action = useAction();
+  const { namespace = '', name } = template.metadata;
+  const type = typeOf(template);
+  const config = configOf(template);
+  const flags = {
+    ...(duration === '' ? {} : { for: duration }),
+    ...(reason === '' ? {} : { reason }),
+    ...(at === '' ? {} : { at: isoOfLocal(at) }),
+    ...(pod === '' ? {} : { pod }),
+    ...(emergency ? { emergency: true as const } : {}),
+  };
+  const submit = async (event: SubmitEvent): Promise<void> => {
+    event.preventDefault();
+    const result = await action.start({
+      command: `request ${type}`,
+      namespace,
+      args: [name],
+      flags: { ...flags, 'no-wait': true },
+    });
+    if (!result) return;
+    const created = result.output as KubeObject;
+    go(requestPath(`${namespace}/${created.kind}/${created.metadata.name}`));
+    say('Requested', result);
+  };
+  const { usual, longest } = boundsOf(template);
+  return (
+    <>
+      <p>
+        <Go to="/ask">All templates</Go>
+      </p>
+      <Title>{`Ask: ${name}`}</Title>
+      <div class="columns">
+        <form class="card" onSubmit={submit}>
+          <Field
+            label="How long"
+            value={duration}
+            onValue={setDuration}
+            placeholder={usual}
+            hint={`Such as ${usual}, at most ${emergency ? (config?.emergency?.maxDuration ?? longest) : longest}.`}
+          />
+          <Field
+            label="Reason"
+            value={reason}
+            onValue={setReason}
+            required={config?.reason !== undefined}
+            hint={config?.reason?.prompt}
+          />
+          {config?.emergency && (
+            <label class="check">
+              <input type="checkbox" checked={emergency} onChange={() => setEmergency(!emergency)} /> This is an
+              emergency: another person reviews it afterwards
+            </label>
+          )}
+          {!emergency && <Field label="Not before" value={at} onValue={setAt} isTime />}
+          {type === 'exec' && <Field label="Pod" value={pod} onValue={setPod} hint="Empty: the server chooses one." />}
+          <Failed action={action} />
+          <p class="actions">
+            <button type="submit" class="main" disabled={action.busy}>
+              {action.busy ? 'Asking …' : 'Ask'}
+            </button>
+          </p>
+        </form>
+        <div>
+          <Rules call={{ command: 'explain', namespace, args: [`${type}/${name}`], flags }} />
+          <Approvers call={{ command: 'approvers', namespace, args: [`${type}/${name}`] }} />
+        </div>
+      </div>
+    </>
+  );
+}
+
+const tones = { fail: 'bad', 'not checked': 'warn', note: 'off', pass: 'good' } as const;
+
+/** What the server says of the request so far: a dry run, as one types. */
+function Rules({ call }: { readonly call: RunCall }) {
+  const { result, error, busy } = useRun(call, TYPED_MS);
+  // Who can approve is a list of its own.
+  const lines = itemsOf<RuleLine>(result?.output).filter(({ rule }) => rule !== 'approvals');
+  return (
+    <section aria-label="Rules" aria-busy={busy}>
+      <h2>
+        Rules{' '}
+        <span role="status">
+          {busy ? (
+            <Chip tone="wait">Checking …</Chip>
+          ) : result?.exitCode === 0 ? (
+            <Chip tone="good">You may ask</Chip>
+          ) : (
+            <Chip tone="bad">Not yet</Chip>
+          )}
+        </span>
+      </h2>
+      <Failed action={{ result, error }} />
+      <ul class="rules">
+        {lines.map(({ verdict, rule, remedy, requirement }) => (
+          <li key={`${rule} ${requirement}`}>
+            <Chip tone={tones[verdict]}>{verdict}</Chip> <b>{rule}</b> {remedy || requirement}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+interface Approver {
+  readonly kind: string;
+  readonly name: string;
+  readonly countsFor: string;
+}
+
+function Approvers({ call }: { readonly call: RunCall }) {
+  const { result, error } = useRun(call);
+  const found = itemsOf<Approver>(result?.output);
+  return (
+    <section>
+      <h2>Who can approve</h2>
+      {result?.exitCode === 0 ? <Messages result={result} /> : <Failed action={{ result, error }} />}
+      <ul>
+        {found.slice(0, 20).map(({ kind, name, countsFor }) => (
+          <li key={`${kind} ${name} ${countsFor}`}>
+            {kind} <b>{name}</b> <span class="quiet">counts for {countsFor}</span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
 }

@@ -1,3 +1,66 @@
+import type { RequestRow } from '../../wire.ts';
+import { RequestActions, textOfRow } from '../actions.tsx';
+import { requestPath, useApp } from '../app.ts';
+import { Chip, type Column, Countdown, Go, Out, Table, Title, useFilter } from '../ui.tsx';
+
 export function Decide() {
-  return <h1>Decide</h1>;
+  const { toDecide, live } = useApp();
+  const [found, filter] = useFilter(toDecide, textOfRow);
+  const empty = toDecide.length === 0 ? 'Nothing waits for you.' : 'No request has these words.';
+  return (
+    <>
+      <Title>To decide</Title>
+      {toDecide.length > 0 && filter}
+      <Table
+        caption="Requests that wait for you"
+        columns={columns}
+        rows={found}
+        keyOf={({ key }) => key}
+        empty={live.synced ? empty : 'Reading the requests …'}
+      />
+    </>
+  );
 }
+
+const columns: readonly Column<RequestRow>[] = [
+  { title: 'Who', cell: (row) => row.requester },
+  {
+    title: 'For what',
+    cell: (row) => (
+      <>
+        <Go to={requestPath(row.key)}>{row.template}</Go> {row.emergency && <Chip tone="bad">Emergency</Chip>}
+        {row.about !== 'Access' && <Chip tone="wait">{row.about}</Chip>}
+        <span class="quiet under">{row.namespace}</span>
+      </>
+    ),
+  },
+  {
+    title: 'Why',
+    cell: (row) => (
+      <>
+        {row.reason}
+        {row.link !== '' && (
+          <span class="under">
+            <Out href={row.link} />
+          </span>
+        )}
+      </>
+    ),
+  },
+  { title: 'How long', cell: (row) => row.duration },
+  {
+    title: 'Decide within',
+    cell: (row) => row.decideByMs !== undefined && <Countdown endsMs={row.decideByMs} />,
+  },
+  {
+    title: 'You can',
+    cell: (row) => (
+      <div class="actions">
+        <Go to={requestPath(row.key)} class="button main">
+          {row.choice.startsWith('approve') ? 'Look and decide' : 'Look'}
+        </Go>
+        <RequestActions row={row} />
+      </div>
+    ),
+  },
+];

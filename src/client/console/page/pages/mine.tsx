@@ -1,3 +1,81 @@
+import type { RequestRow } from '../../wire.ts';
+import { RequestActions, textOfRow } from '../actions.tsx';
+import { requestPath, useApp } from '../app.ts';
+import { Code, type Column, Countdown, Go, StateChip, Table, Time, Title, useFilter } from '../ui.tsx';
+
+/** Requests that have not ended get a card; beyond these, a row. */
+const CARDS = 20;
+
 export function Mine() {
-  return <h1>Mine</h1>;
+  const { mine, live } = useApp();
+  const [found, filter] = useFilter(mine, textOfRow);
+  const cards = found.slice(0, CARDS).filter(({ final }) => !final);
+  const empty = mine.length === 0 ? 'You have no requests here.' : 'No other request has these words.';
+  return (
+    <>
+      <div class="top">
+        <Title>Mine</Title>
+        <Go to="/ask" class="button main">
+          Ask for access
+        </Go>
+      </div>
+      {mine.length > 0 && filter}
+      {cards.map((row) => (
+        <Card key={row.key} row={row} />
+      ))}
+      {(mine.length === 0 || found.length > cards.length) && (
+        <Table
+          caption="Earlier requests"
+          columns={columns}
+          rows={found.slice(cards.length)}
+          keyOf={({ key }) => key}
+          empty={live.synced ? empty : 'Reading the requests …'}
+        />
+      )}
+    </>
+  );
 }
+
+function Card({ row }: { readonly row: RequestRow }) {
+  return (
+    <article class="card">
+      <h2>
+        <Go to={requestPath(row.key)}>{row.template}</Go> <StateChip state={row.state} />
+        <When row={row} />
+      </h2>
+      <p>{row.reason}</p>
+      {row.why !== '' && <p>{row.why}</p>}
+      {row.approvals.length > 0 && <p>{row.approvals.join(', ')}</p>}
+      {row.use !== '' && <Code text={row.use} />}
+      <RequestActions row={row} />
+      <p class="quiet">
+        {row.key}, asked for <Time ms={row.createdMs} />
+      </p>
+    </article>
+  );
+}
+
+/** How long access still lasts, or when it starts or ended. */
+export function When({ row, spoken = true }: { readonly row: RequestRow; readonly spoken?: boolean }) {
+  const { final, endsMs, startsMs, state } = row;
+  if (endsMs !== undefined && !final) return <Countdown endsMs={endsMs} spoken={spoken} />;
+  if (endsMs !== undefined) return <Time ms={endsMs} />;
+  if (startsMs === undefined || state !== 'Waiting') return null;
+  return (
+    <span>
+      from <Time ms={startsMs} />
+    </span>
+  );
+}
+
+const columns: readonly Column<RequestRow>[] = [
+  { title: 'Request', cell: (row) => <Go to={requestPath(row.key)}>{row.name}</Go> },
+  { title: 'Template', cell: (row) => row.template },
+  { title: 'State', cell: (row) => <StateChip state={row.state} /> },
+  { title: 'Until', cell: (row) => <When row={row} spoken={false} /> },
+  { title: 'Why', cell: (row) => row.why, wide: true },
+  {
+    title: 'Once more',
+    cell: (row) => <Go to={`/ask/${row.namespace}/${row.type}/${row.template}`}>Ask again</Go>,
+  },
+];

@@ -1,3 +1,107 @@
-export function RequestDetails() {
-  return <h1>RequestDetails</h1>;
+import { useEffect, useState } from 'preact/hooks';
+import { paths, type RequestPage, type Section } from '../../wire.ts';
+import { RequestActions } from '../actions.tsx';
+import { CallError, get } from '../api.ts';
+import { useApp } from '../app.ts';
+import { Chip, Code, Out, StateChip, Time, Title } from '../ui.tsx';
+import { When } from './mine.tsx';
+
+interface Found {
+  readonly page?: RequestPage;
+  readonly problem?: string;
 }
+
+export function RequestDetails() {
+  const { path, live, start } = useApp();
+  const [namespace = '', kind = '', name = ''] = path.split('/').slice(2).map(decodeURIComponent);
+  const [{ page, problem }, set] = useState<Found>({});
+  const [asked, again] = useState(0);
+  const row = live.requests.get(`${namespace}/${kind}/${name}`);
+  // Reads again once the live row has changed.
+  useEffect(() => {
+    let isCurrent = true;
+    const settle = (found: Found): void => {
+      if (isCurrent) set(found);
+    };
+    get<RequestPage>(paths.request, { namespace, kind, name }).then(
+      (read) => settle({ page: read }),
+      (error: Error) =>
+        settle({
+          problem:
+            error instanceof CallError && error.status === 404
+              ? `The request ${name} does not exist, or no longer: ${error.message}`
+              : error.message,
+        }),
+    );
+    return () => {
+      isCurrent = false;
+    };
+  }, [namespace, kind, name, row, asked]);
+  return (
+    <>
+      <Title>{name}</Title>
+      {problem !== undefined && (
+        <p role="alert" class="error">
+          {problem}
+        </p>
+      )}
+      {!page && problem === undefined && <p role="status">Reading the request …</p>}
+      {page && <Details page={page} isMine={page.row.requester === start.user} onClose={() => again(asked + 1)} />}
+    </>
+  );
+}
+
+interface DetailsProps {
+  readonly page: RequestPage;
+  readonly isMine: boolean;
+  readonly onClose: () => void;
+}
+
+function Details({ page: { row, sections, templateVersion, events }, isMine, onClose }: DetailsProps) {
+  return (
+    <>
+      <article class="card">
+        <h2>
+          {row.requester}: {row.template} <StateChip state={row.state} />{' '}
+          {row.emergency && <Chip tone="bad">Emergency</Chip>}
+          <When row={row} spoken={isMine} />
+        </h2>
+        <p>{row.reason}</p>
+        {row.link !== '' && <Out href={row.link} />}
+        {row.why !== '' && <p>{row.why}</p>}
+        {isMine && row.use !== '' && <Code text={row.use} />}
+        {row.choice !== '' && !row.choice.startsWith('approve,') && <p>You can only: {row.choice}.</p>}
+        <RequestActions row={row} templateVersion={templateVersion} onClose={onClose} />
+      </article>
+      {sections.map((section) => (
+        <Entries key={section.title} section={section} />
+      ))}
+      {events.length > 0 && (
+        <section>
+          <h2>What happened</h2>
+          <ol class="events">
+            {events.map(({ atMs, reason, message }) => (
+              <li key={`${atMs} ${reason} ${message}`}>
+                <Time ms={atMs} /> <b>{reason}</b> {message}
+              </li>
+            ))}
+          </ol>
+        </section>
+      )}
+    </>
+  );
+}
+
+const Entries = ({ section: { title, entries } }: { readonly section: Section }) => (
+  <section>
+    <h2>{title || 'Request'}</h2>
+    <dl>
+      {entries.map(([label, lines]) => (
+        <div key={label}>
+          <dt>{label}</dt>
+          <dd>{lines.length > 1 ? <pre>{lines.join('\n')}</pre> : <Out href={lines[0] ?? ''} />}</dd>
+        </div>
+      ))}
+    </dl>
+  </section>
+);

@@ -1,0 +1,104 @@
+import { useState } from 'preact/hooks';
+import type { RequestRow, RunCall } from '../wire.ts';
+import { useApp } from './app.ts';
+import { CommandDialog, type FlagField } from './ui.tsx';
+
+interface Act {
+  /** Of the button. */
+  readonly verb: string;
+  readonly done: string;
+  readonly command: RunCall['command'];
+  readonly flags?: NonNullable<RunCall['flags']>;
+  readonly fields: readonly FlagField[];
+  /** Of the title. Default: the request. */
+  readonly what?: string;
+}
+
+interface RequestActionsProps {
+  readonly row: RequestRow;
+  /** That the page shows: who approves has seen it. Without, there is no button to approve. */
+  readonly templateVersion?: string | undefined;
+  /** A dialog has closed. */
+  readonly onClose?: () => void;
+}
+
+/** Buttons for what this user can do about a request. */
+export function RequestActions({ row, templateVersion, onClose }: RequestActionsProps) {
+  const { start } = useApp();
+  const [act, setAct] = useState<Act>();
+  const acts = row.requester === start.user ? ownActs(row) : othersActs(row, templateVersion);
+  const close = (): void => {
+    setAct(undefined);
+    onClose?.();
+  };
+  const { namespace, type, name } = row;
+  return (
+    <div class="actions">
+      {acts.map((one, index) => (
+        <button key={one.verb} type="button" class={index === 0 ? 'main' : undefined} onClick={() => setAct(one)}>
+          {one.verb}
+        </button>
+      ))}
+      {act && (
+        <CommandDialog
+          {...act}
+          title={`${act.verb}: ${act.what ?? ''}${name}`}
+          call={{ command: act.command, namespace, args: [`${type}/${name}`], flags: act.flags ?? {} }}
+          onClose={close}
+        />
+      )}
+    </div>
+  );
+}
+
+const reason: FlagField = { flag: 'reason', label: 'Reason' };
+
+const endAct = (verb: string): Act => ({ verb, done: `${verb}: requested`, command: 'revoke', fields: [reason] });
+
+function ownActs(row: RequestRow): readonly Act[] {
+  const isAlive = !row.final && row.state !== 'Ending';
+  const by: FlagField = { flag: 'by', label: 'How much longer', placeholder: '30m', required: true };
+  return [
+    ...(row.claimable
+      ? [{ verb: 'Start', done: 'Started', command: 'claim', flags: { timeout: '30s' }, fields: [] } as const]
+      : []),
+    ...(row.extendable
+      ? [
+          {
+            verb: 'Extend',
+            done: 'Extension requested',
+            command: 'extend',
+            flags: noWait,
+            fields: [by, reason],
+          } as const,
+        ]
+      : []),
+    ...(isAlive ? [endAct(row.state === 'Waiting' ? 'Withdraw' : 'Give back')] : []),
+  ];
+}
+
+/** The live row shows the decision. */
+const noWait = { 'no-wait': true } as const;
+
+function othersActs({ about, choice, state, duration }: RequestRow, templateVersion: string | undefined): Act[] {
+  const acts: Act[] = [];
+  const what = about === 'Review' ? 'the review of ' : about.startsWith('Extension') ? 'the extension of ' : '';
+  const max = { flag: 'max', label: 'At most', placeholder: '30m', hint: `Empty: what it asks for (${duration}).` };
+  if (choice.startsWith('approve') && templateVersion !== undefined)
+    acts.push({
+      verb: 'Approve',
+      done: 'Approved',
+      command: 'approve',
+      flags: { about, ...(templateVersion === '' ? {} : { 'template-version': templateVersion }) },
+      fields: about === 'Review' ? [reason] : [max, reason],
+      what,
+    });
+  if (choice !== '')
+    acts.push({ verb: 'Deny', done: 'Denied', command: 'deny', flags: { about }, fields: [reason], what });
+  if (state === 'Open') acts.push(endAct('Revoke'));
+  return acts;
+}
+
+/** For filters: what a person may remember of a request. */
+export const textOfRow = (row: RequestRow): string =>
+  `${row.key} ${row.template} ${row.requester} ${row.reason} ${row.state} ${row.pod}`;
