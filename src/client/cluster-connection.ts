@@ -32,6 +32,8 @@ export interface ClusterConnection {
   readonly server: string;
   /** As the flags and KUBECONFIG select. */
   readonly kubeconfig: AmbientOptions;
+  /** Of the kubeconfig, without `--as`. Connections that share them run an exec plugin once. */
+  readonly credentials: Credentials;
   /** With these, kubectl connects in the same way. Without the namespace. */
   readonly kubectlFlags: readonly string[];
   /** Flags of commands in messages, quoted for a shell: these, and `-n NAMESPACE`. */
@@ -48,6 +50,8 @@ export interface ConnectionOptions {
   /** How users call this program. */
   readonly program: string;
   readonly note: (text: string) => void;
+  /** Default: as `kubeconfig` selects. */
+  readonly credentials?: Credentials | undefined;
 }
 
 /** `in namespace payments`, with `; try -A` if the user may list that, or `in any namespace`. */
@@ -56,16 +60,25 @@ export async function searchedText(
   resources: readonly Resource[],
 ): Promise<string> {
   if (namespace === undefined) return 'in any namespace';
-  const questions = resources.map(({ group, plural }) =>
-    cluster.own.isAllowed({ verb: 'list', group, resource: plural }),
-  );
   // If a call fails, only the advice is missing.
-  const mayListAll = await Promise.all(questions).then(
-    (answers) => answers.every((allowed) => allowed),
-    () => false,
-  );
-  return `in namespace ${namespace}${mayListAll ? '; try -A' : ''}`;
+  const mayAll = await mayListAll(cluster, resources).catch(() => false);
+  return `in namespace ${namespace}${mayAll ? '; try -A' : ''}`;
 }
+
+/** Whether the user may list all of these kinds in all namespaces. */
+export async function mayListAll({ own }: OpenCluster, resources: readonly Resource[]): Promise<boolean> {
+  const questions = resources.map(({ group, plural }) => own.isAllowed({ verb: 'list', group, resource: plural }));
+  return (await Promise.all(questions)).every((allowed) => allowed);
+}
+
+/** The same connection, for another namespace. */
+export function inNamespace(connection: ClusterConnection, namespace: string): ClusterConnection {
+  const where = whereOf(['-n', namespace], connection.kubectlFlags);
+  return { ...connection, namespace, scope: { namespace }, where, scopeWhere: where };
+}
+
+const whereOf = (scope: readonly string[], kubectlFlags: readonly string[]): string =>
+  [...scope, ...kubectlFlags].map(shellWord).join(' ');
 
 /** That `kubectlFlags` and `where` have. */
 export const connectionFlags: readonly string[] = ['kubeconfig', 'context', 'as', 'as-group', 'as-uid'];
@@ -77,6 +90,7 @@ export async function openConnection({
   kubeconfigPaths: paths,
   program,
   note,
+  credentials: given,
 }: ConnectionOptions): Promise<ClusterConnection> {
   const [file, context] = [args.text('kubeconfig'), args.text('context')];
   const kubeconfig = {
@@ -84,7 +98,7 @@ export async function openConnection({
     ...(context === undefined ? {} : { context }),
     ...(paths === undefined ? {} : { paths }),
   };
-  const credentials = await ambientCredentials(kubeconfig);
+  const credentials = given ?? (await ambientCredentials(kubeconfig));
   const warnings: string[] = [];
   const watchRefusals: number[] = [];
   let aheadMs: number | undefined;
@@ -127,9 +141,10 @@ export async function openConnection({
     program,
     server: credentials.server,
     kubeconfig,
+    credentials,
     kubectlFlags,
-    where: ['-n', namespace, ...kubectlFlags].map(shellWord).join(' '),
-    scopeWhere: [...(isAll ? ['-A'] : ['-n', namespace]), ...kubectlFlags].map(shellWord).join(' '),
+    where: whereOf(['-n', namespace], kubectlFlags),
+    scopeWhere: whereOf(isAll ? ['-A'] : ['-n', namespace], kubectlFlags),
   };
 }
 

@@ -4,6 +4,7 @@ import { auditReport, auditVerify } from './commands/audit.ts';
 import { check } from './commands/check.ts';
 import { explainCode, helpCodes } from './commands/codes.ts';
 import { completion } from './commands/completion.ts';
+import { openConsole } from './commands/console.ts';
 import { approve, deny } from './commands/decide.ts';
 import { doctor } from './commands/doctor.ts';
 import { explain } from './commands/explain.ts';
@@ -50,6 +51,7 @@ export const commands: readonly Command[] = [
   sessionsTail,
   sessionsPlay,
   sessionsKill,
+  openConsole,
   notifyTest,
   bindingStatus,
   inventoryStatus,

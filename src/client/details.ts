@@ -90,7 +90,7 @@ export function expectedDuration(request: KubeObject, template: KubeObject | und
 }
 
 /** The progress of each entry, and the votes. */
-function approvalLines(request: KubeObject): string[] {
+export function approvalLines(request: KubeObject): string[] {
   const { all = [], votes = [] } = statusOf(request).approval ?? {};
   return [...all.map(({ name, have, need }) => `${name}: ${have} of ${need}`), ...votes.map(voteLine)];
 }

@@ -18,7 +18,7 @@ import { outputForm, printObject } from '../output.ts';
 import { Problem } from '../problem.ts';
 import { cannotOpen, isUsable, specOf, stateOf, statusOf } from '../request-state.ts';
 import { templateOf } from '../voted-template.ts';
-import { endedProblem, openText, waitFor } from '../wait.ts';
+import { endedProblem, nextCommands, openText, waitFor } from '../wait.ts';
 import { watchRequests } from './list.ts';
 import { printAccess, timeoutFlag } from './request.ts';
 
@@ -101,15 +101,20 @@ export const claim: Command = {
   summary: 'Claim approved access that waits for you, which starts it',
   details: 'Only for templates with claimWithin. The duration of access counts from its opening.',
   args: [unendedArgument],
-  flags: [timeoutFlag],
+  flags: [{ name: 'no-wait', help: 'Do not wait until access is open.' }, timeoutFlag],
   examples: ['claim payments-shell-x7k2p'],
   async run(context) {
-    const { args } = context;
+    const { args, io } = context;
     // All flags before the claim, which cannot be taken back.
     const [form, timeoutMs] = [outputForm(args), args.durationMs('timeout')];
     const connection = await context.connect();
     const found = await findUnended(connection, args.positionals[0]);
     const object = await patchSpec(connection, found, { claimed: true });
+    if (args.has('no-wait')) {
+      io.printError(`${nextCommands(connection, found.type, object.metadata.name)}\n`);
+      if (!printObject(io, form, object)) io.print(`${fullName(object)} claimed\n`);
+      return exits.done;
+    }
     printAccess(context, connection, form, await waitFor(context, connection, { ...found, object }, { timeoutMs }));
     return exits.done;
   },

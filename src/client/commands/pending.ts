@@ -64,7 +64,7 @@ const aboutText = (request: KubeObject, template: KubeObject | undefined): strin
 };
 
 /** How long access lasts, how much longer with an extension, or until when an emergency did. */
-function requestedDuration(request: KubeObject, template: KubeObject | undefined, nowMs: number): string {
+export function requestedDuration(request: KubeObject, template: KubeObject | undefined, nowMs: number): string {
   const extension = awaitedExtension(request);
   if (extension) {
     const end = template && latestEnd(request, extension, template, nowMs);
@@ -78,8 +78,8 @@ function requestedDuration(request: KubeObject, template: KubeObject | undefined
   return `${span(expected.grantedMs)}${expected.clamped ? ` of ${duration}` : ''}`;
 }
 
-/** An extension waits until access ends without it. */
-function decideBy(request: KubeObject): string {
+/** RFC 3339, or empty. An extension waits until access ends without it. */
+export function decideBy(request: KubeObject): string {
   if (!awaitedExtension(request)) return statusOf(request).approval?.due ?? '';
   const { endsMs } = stateOf(request);
   return endsMs === undefined ? '' : formatTime(endsMs);

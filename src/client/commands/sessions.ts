@@ -91,11 +91,7 @@ export const sessionsTail: Command = {
     try {
       await play(chunks, { ...playOptions(context), speed: undefined });
     } catch (error) {
-      if (!(error instanceof TransportError)) throw error;
-      throw new Problem(
-        exits.failed,
-        `lost the view: ${error.why}; the session may still be open; watch it again: ${connection.program} sessions tail ${name} ${connection.where}`,
-      );
+      throw lostView(error, connection, name);
     }
     return exits.done;
   },
@@ -140,7 +136,7 @@ function sessionTable(withNamespace: boolean, now: () => number): Presentation<A
     { title: 'USER', text: ({ spec }) => spec.user },
     { title: 'POD', text: ({ spec }) => spec.pod },
     { title: 'CONTAINER', wide: true, text: ({ spec }) => spec.container ?? '' },
-    { title: 'STREAM', text: ({ spec }) => (spec.tty ? `${spec.stream} -t` : spec.stream) },
+    { title: 'STREAM', text: streamText },
     { title: 'SINCE', text: ({ spec }) => span(now() - (parseTime(spec.startedAt) ?? now())) },
     // Not the last column, because a long last column is wrapped.
     { title: 'SESSION', long: true, text: ({ metadata }) => metadata.name },
@@ -156,10 +152,14 @@ function sessionTable(withNamespace: boolean, now: () => number): Presentation<A
   };
 }
 
+/** `exec -t` with a terminal. */
+export const streamText = ({ spec }: AccessSession): string => (spec.tty ? `${spec.stream} -t` : spec.stream);
+
 /** Passes any valid namespace, because `openLog` checks the real one. */
 const isSessionName = (name: string): boolean => isRecordingName('default', name);
 
-function checkName(name: string): void {
+/** @throws Problem */
+export function checkName(name: string): void {
   if (!isSessionName(name))
     throw usageProblem(
       `SESSION is ${quote(name)}; it must be the name of a session, a UUID in lower case that sessions list prints`,
@@ -186,8 +186,17 @@ function playOptions({ args, io, clock, signal }: Context): Omit<PlayOptions, 's
   return { io, clock, signal, asLines: form === 'json' };
 }
 
+/** Of a live view that broke off; other errors stay. */
+export function lostView(error: unknown, { program, where }: ClusterConnection, name: string): unknown {
+  if (!(error instanceof TransportError)) return error;
+  return new Problem(
+    exits.failed,
+    `lost the view: ${error.why}; the session may still be open; watch it again: ${program} sessions tail ${name} ${where}`,
+  );
+}
+
 /** The live view of a session, or its recording, as asciicast. */
-async function openLog(
+export async function openLog(
   connection: ClusterConnection,
   resource: 'sessions' | 'recordings',
   name: string,

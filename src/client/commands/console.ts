@@ -1,0 +1,117 @@
+import { randomBytes } from 'node:crypto';
+import { CodedError, describe } from '../../kit/errors.ts';
+import { requestResource, typeNames } from '../access-requests.ts';
+import { type Args, usageProblem } from '../args.ts';
+import { mayListAll } from '../cluster-connection.ts';
+import type { Command, Context } from '../command.ts';
+import { exits } from '../command-spec.ts';
+import { assets } from '../console/assets.ts';
+import { handlersOf } from '../console/handlers.ts';
+import { type OpenFile, opener, startOpener, writeOpenFile } from '../console/open-file.ts';
+import { type ConsoleServer, startConsole } from '../console/server.ts';
+import { Problem } from '../problem.ts';
+
+const DEFAULT_PORT = 7340;
+const IDLE_MS = 30 * 60_000;
+const CHECK_MS = 10_000;
+
+export const openConsole: Command = {
+  name: 'console',
+  summary: 'Open a page in your browser for requests, approvals, sessions, and recordings',
+  details:
+    'Serves the page on this machine (127.0.0.1) for you alone, with your credentials, until Ctrl-C, or until you have not used it for 30 minutes. What the page does is what the commands of this program do, and it shows these. It begins with all namespaces if you may list their requests, otherwise with that of the context.',
+  flags: [
+    { name: 'port', value: 'NUMBER', help: `The port; 0 takes a free one. Default: ${DEFAULT_PORT}.` },
+    {
+      name: 'no-open',
+      help: 'Open no browser, and print the URL instead. It contains a token: who has it can use the page as you.',
+    },
+  ],
+  examples: ['console', 'console -n payments --port 0 --no-open'],
+  async run(context) {
+    const { args, io, clock } = context;
+    const port = portOf(args);
+    const connection = await context.connect();
+    const { cluster } = connection;
+    // A console without a cluster is useless, so this fails at once.
+    await connection.whoAmI();
+    const mayAll = await mayListAll(cluster, typeNames.map(requestResource));
+    const namespace =
+      args.has('all-namespaces') || (mayAll && args.text('namespace') === undefined) ? undefined : connection.namespace;
+    const token = randomBytes(32).toString('base64url');
+    const end = new AbortController();
+    let file: OpenFile | undefined;
+    const timeout = args.text('request-timeout');
+    const server = await startConsole({
+      connection,
+      clock,
+      port,
+      token,
+      assets,
+      handlers: handlersOf({
+        connection,
+        clock,
+        kubeconfigPaths: io.kubeconfigPaths,
+        flags: timeout === undefined ? [] : [`--request-timeout=${timeout}`],
+        journalFiles: () => [],
+        namespace,
+        mayListAll: mayAll,
+      }),
+      signal: end.signal,
+      onFirstCall: () => void file?.remove(),
+    }).catch((error: unknown) => {
+      throw portProblem(error, port, io.program);
+    });
+    try {
+      const url = `http://127.0.0.1:${server.port}/`;
+      const shown = args.has('no-open') ? `${url}#${token}` : url;
+      io.print(`console: ${shown} for you alone, until Ctrl-C, or until you have not used it for 30 minutes\n`);
+      if (!args.has('no-open')) {
+        file = await writeOpenFile(`${url}#${token}`);
+        openFile(file, context);
+      }
+      await untilEnd(server, context);
+      return exits.done;
+    } finally {
+      end.abort();
+      await file?.remove();
+      await server.close();
+      await cluster.close();
+    }
+  },
+};
+
+function portOf(args: Args): number {
+  const text = args.text('port') ?? String(DEFAULT_PORT);
+  if (/^\d{1,5}$/.test(text) && Number(text) < 65_536) return Number(text);
+  throw usageProblem(`--port is ${JSON.stringify(text)}; it must be a number from 0 to 65535`, 'console');
+}
+
+function portProblem(error: unknown, port: number, program: string): unknown {
+  if (!(error instanceof CodedError) || error.code !== 'PortUnavailable') return error;
+  return new Problem(
+    exits.failed,
+    `cannot listen on port ${port} of 127.0.0.1 (${describe(error.cause)}); if another console runs there, use it or end it; or take a free port: ${program} console --port 0`,
+  );
+}
+
+function openFile({ path }: OpenFile, { io }: Context): void {
+  startOpener(opener, path).catch((error: unknown) => {
+    io.printError(`cannot open a browser (${describe(error)}); open this file in yours: ${path}\n`);
+  });
+}
+
+/** Resolves at Ctrl-C, and once the console has not been used for long. */
+function untilEnd(server: ConsoleServer, { io, clock, signal }: Context): Promise<void> {
+  return new Promise((resolve) => {
+    const check = (): void => {
+      if (signal.aborted) return;
+      if (server.idleMs() < IDLE_MS) return void clock.schedule(CHECK_MS, check);
+      io.printError('the console ends, because it was not used for 30 minutes\n');
+      resolve();
+    };
+    signal.addEventListener('abort', () => resolve(), { once: true });
+    if (signal.aborted) resolve();
+    check();
+  });
+}

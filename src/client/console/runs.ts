@@ -1,0 +1,209 @@
+import { basename } from 'node:path';
+import { isObjectName } from '../../access/policy/names.ts';
+import type { Clock } from '../../kit/clock.ts';
+import { isRecord, own } from '../../kit/json-value.ts';
+import { printable } from '../../kit/printable.ts';
+import { parseJson } from '../../kit/safe-json.ts';
+import { shellWord } from '../../kit/shell-word.ts';
+import { readCommandLine } from '../args.ts';
+import { type ClusterConnection, openConnection } from '../cluster-connection.ts';
+import type { Command, Io } from '../command.ts';
+import { exits } from '../command-spec.ts';
+import { approvers } from '../commands/approvers.ts';
+import { auditReport, auditVerify } from '../commands/audit.ts';
+import { approve, deny } from '../commands/decide.ts';
+import { doctor } from '../commands/doctor.ts';
+import { explain } from '../commands/explain.ts';
+import { bindingStatus, inventoryStatus, inventoryWhy } from '../commands/inventory.ts';
+import { claim, extend } from '../commands/one-request.ts';
+import { requestExec, requestPod } from '../commands/request.ts';
+import { revoke } from '../commands/revoke.ts';
+import { sessionsKill } from '../commands/sessions.ts';
+import { templates } from '../commands/templates.ts';
+import { who } from '../commands/who.ts';
+import { Problem, problemOf } from '../problem.ts';
+import { Refusal } from './call.ts';
+import type { RunCall, RunName, RunResult } from './wire.ts';
+
+interface Runnable {
+  readonly command: Command;
+  /** Those that the page may give. None of them reads a file, waits, or opens a program. */
+  readonly flags?: readonly string[];
+  /** Always given. */
+  readonly fixed?: readonly string[];
+  /** Without a namespace: all, that of the context, or what the command then does. */
+  readonly scope: 'all' | 'context' | 'command';
+  /** How it reads the files of the journal. It then takes no words of the page. */
+  readonly journal?: 'flags' | 'words';
+}
+
+const asked = ['for', 'reason', 'at', 'emergency'];
+const noWait = ['--no-wait'];
+
+const runnables: Readonly<Record<RunName, Runnable>> = {
+  templates: { command: templates, scope: 'all' },
+  explain: { command: explain, flags: [...asked, 'pod'], scope: 'context' },
+  approvers: { command: approvers, scope: 'context' },
+  'request pod': { command: requestPod, flags: [...asked, 'name'], fixed: noWait, scope: 'context' },
+  'request exec': { command: requestExec, flags: [...asked, 'name', 'pod'], fixed: noWait, scope: 'context' },
+  claim: { command: claim, fixed: noWait, scope: 'context' },
+  extend: { command: extend, flags: ['by', 'reason'], fixed: noWait, scope: 'context' },
+  revoke: { command: revoke, flags: ['reason', 'user'], scope: 'all' },
+  approve: { command: approve, flags: ['max', 'template-version', 'reason', 'about'], scope: 'context' },
+  deny: { command: deny, flags: ['reason', 'about'], scope: 'context' },
+  'sessions kill': { command: sessionsKill, scope: 'context' },
+  who: { command: who, flags: ['all', 'since'], scope: 'all', journal: 'flags' },
+  'audit report': { command: auditReport, flags: ['since'], scope: 'command', journal: 'words' },
+  'audit verify': { command: auditVerify, fixed: ['--partial'], scope: 'command', journal: 'words' },
+  'binding status': { command: bindingStatus, scope: 'command' },
+  'inventory status': { command: inventoryStatus, scope: 'all' },
+  'inventory why': { command: inventoryWhy, scope: 'context' },
+  doctor: { command: doctor, flags: ['installation'], scope: 'command' },
+};
+
+export interface RunOptions {
+  readonly connection: ClusterConnection;
+  readonly clock: Clock;
+  readonly kubeconfigPaths: string | undefined;
+  /** Of the console's own command line, besides those of the connection. */
+  readonly flags: readonly string[];
+  /** Paths of the files of the journal. */
+  readonly journalFiles: () => readonly string[];
+}
+
+const MAX_OUTPUT = 16 * 1024 * 1024;
+const MAX_WORDS = 100;
+const MAX_WORD = 4096;
+
+/** From the body of a call. @throws Refusal 400 */
+export function readRunCall(body: Buffer): RunCall {
+  let value: unknown;
+  try {
+    value = parseJson(body);
+  } catch {
+    throw new Refusal(400, 'the body is not JSON');
+  }
+  const [command, namespace, args = [], flags = {}] = ['command', 'namespace', 'args', 'flags'].map((field) =>
+    own(value, field),
+  );
+  if (typeof command !== 'string' || !Object.hasOwn(runnables, command))
+    throw new Refusal(400, 'the console does not run this command');
+  if (namespace !== undefined && !isObjectName(namespace)) throw new Refusal(400, 'namespace is not a name');
+  if (!Array.isArray(args) || args.length > MAX_WORDS || !args.every(isWord))
+    throw new Refusal(400, 'args has a word that the console does not pass on');
+  if (!isRecord(flags)) throw new Refusal(400, 'flags is not an object');
+  return {
+    command: command as RunName,
+    args,
+    flags: flags as RunCall['flags'] & object,
+    ...(namespace === undefined ? {} : { namespace }),
+  };
+}
+
+/** A word with a dash would be a flag. */
+const isWord = (word: unknown): word is string =>
+  typeof word === 'string' && word !== '' && word.length <= MAX_WORD && !word.startsWith('-');
+
+/** The command line of a call: words of the command, then flags. @throws Refusal 400 */
+export function commandLine(
+  { command: name, args = [], flags = {}, namespace }: RunCall,
+  {
+    connection,
+    journalFiles,
+  }: Pick<RunOptions, 'journalFiles'> & { readonly connection: Pick<ClusterConnection, 'namespace'> },
+): readonly string[] {
+  const { command, flags: allowed = [], fixed = [], scope, journal } = runnables[name];
+  if (journal !== undefined && args.length > 0) throw new Refusal(400, `${name} takes no words`);
+  const given = Object.entries(flags).map(([flag, value]) => {
+    const spec = command.flags?.find((one) => one.name === flag);
+    if (!spec || !allowed.includes(flag)) throw new Refusal(400, `the console does not pass on --${flag}`);
+    if (spec.value === undefined ? value !== true : typeof value !== 'string')
+      throw new Refusal(400, `--${flag} has a wrong value`);
+    return value === true ? `--${flag}` : `--${flag}=${value}`;
+  });
+  const all = scope === 'all' && args.length === 0;
+  const where = namespace ?? (scope === 'command' || all ? undefined : connection.namespace);
+  return [
+    ...name.split(' '),
+    ...args,
+    ...(journal === 'words' ? journalFiles() : []),
+    ...given,
+    ...fixed,
+    ...(journal === 'flags' ? journalFiles().map((file) => `--journal=${file}`) : []),
+    ...(where === undefined ? (all ? ['-A'] : []) : [`--namespace=${where}`]),
+  ];
+}
+
+/**
+ * Runs a command of the client, with the credentials of the console. `more`: flags that the page
+ * cannot give. Resolves also if it fails.
+ */
+export async function runCommand(
+  call: RunCall,
+  options: RunOptions,
+  signal: AbortSignal,
+  more: readonly string[] = [],
+): Promise<RunResult> {
+  const { connection, clock, kubeconfigPaths, journalFiles } = options;
+  const { program, kubectlFlags } = connection;
+  const words = [...commandLine(call, options), ...more];
+  const { command } = runnables[call.command];
+  let output = '';
+  const messages: string[] = [];
+  const print = (text: string): void => {
+    if (output.length + text.length > MAX_OUTPUT)
+      throw new Problem(exits.failed, 'the output is larger than 16 MiB; choose one namespace, or use a terminal');
+    output += text;
+  };
+  const printError = (text: string): void => {
+    const line = printable(text.trimEnd()).replace(/^drawbridge audit: /, '');
+    messages.push(line.startsWith(`${program}: `) ? line.slice(program.length + 2) : line);
+  };
+  const io: Io = {
+    print,
+    show: async (text) => print(text),
+    printError,
+    draw: () => undefined,
+    stdin: (async function* () {})(),
+    terminal: { input: false, output: false, error: false },
+    columns: undefined,
+    errorColumns: undefined,
+    kubeconfigPaths,
+    program,
+    run: () => Promise.reject(new Error('the console starts no programs')),
+  };
+  let opened: Promise<ClusterConnection> | undefined;
+  let exitCode: number;
+  try {
+    const { args } = readCommandLine([...words, '--output=json', ...kubectlFlags, ...options.flags], [command]);
+    const connect = (): Promise<ClusterConnection> => {
+      const note = (text: string): void => printError(`note: ${text}`);
+      const { credentials } = connection;
+      opened ??= openConnection({ args, clock, kubeconfigPaths, program, note, credentials });
+      return opened;
+    };
+    exitCode = await command.run({ args, io, clock, signal, connect });
+  } catch (error) {
+    const problem = problemOf(error);
+    printError(problem.message);
+    exitCode = signal.aborted ? exits.interrupted : problem.exitCode;
+  } finally {
+    await opened?.then(({ cluster }) => cluster.close()).catch(() => undefined);
+  }
+  const files = journalFiles();
+  const shown = words.map((word) => files.reduce((text, file) => text.replace(file, basename(file)), word));
+  return {
+    exitCode,
+    output: parsedOutput(output),
+    messages,
+    line: [program, ...shown.map(shellWord), ...kubectlFlags.map(shellWord)].join(' '),
+  };
+}
+
+function parsedOutput(output: string): unknown {
+  try {
+    return JSON.parse(output);
+  } catch {
+    return output;
+  }
+}
