@@ -1,13 +1,13 @@
 import { mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Browser, chromium } from 'playwright-core';
+import type { Browser } from 'playwright-core';
 import { auditorRights, recordedTemplate } from '../../sandbox/console-examples.ts';
 import { ConsoleProcess } from '../../sandbox/console-process.ts';
 import { userRoles } from '../../sandbox/installation.ts';
 import { AccessGateway } from './access-gateway.ts';
 import type { Manifest } from './access-requests.ts';
 import { AccessStage } from './access-stage.ts';
-import { ConsoleVisitor, type VisitorOptions } from './console-visitor.ts';
+import { ConsoleVisitor, launchChromium, type VisitorOptions } from './console-visitor.ts';
 import { Person } from './person.ts';
 
 /** The template of the stage: pods with a peer's approval, whose sessions are recorded. */
@@ -45,9 +45,7 @@ export class ConsoleStage {
     await access.apply(recordedTemplate);
     await access.kubectl('create', 'rolebinding', 'approvers', '--clusterrole=drawbridge-approver', '--user=carol');
     await access.templateReady('PodAccessTemplate', template);
-    // CI runs as root, for whom chromium has no sandbox.
-    const args = ['--no-sandbox', ...browserFlags];
-    const browser = await chromium.launch({ executablePath: process.env['CHROMIUM'] ?? '/usr/bin/chromium', args });
+    const browser = await launchChromium(...browserFlags);
     return new ConsoleStage(access, gateway, browser, await Person.of(plane, 'dave', ['auditors']));
   }
 

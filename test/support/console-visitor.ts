@@ -1,7 +1,11 @@
-import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
+import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import type { ConsoleProcess } from '../../sandbox/console-process.ts';
 
 export type VisitorOptions = Pick<BrowserContextOptions, 'colorScheme' | 'viewport'>;
+
+/** `flags`: further ones. CI runs as root, for whom chromium has no sandbox. */
+export const launchChromium = (...flags: readonly string[]): Promise<Browser> =>
+  chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox', ...flags] });
 
 /** Scripts of the page are texts here: the tests are compiled without the types of a browser. */
 const reportViolations = `addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI, sample }) =>

@@ -1,0 +1,113 @@
+import type { Page } from 'playwright-core';
+import { ConsoleProcess } from '../../sandbox/console-process.ts';
+import { apiVersionOf } from '../../src/api/object.ts';
+import { requestResource } from '../../src/client/access-requests.ts';
+import { launchChromium } from '../support/console-visitor.ts';
+import { Api, inParallel, now } from './support/api.ts';
+import { benchmarkOn, benchPlane } from './support/command.ts';
+import { type Figures, median, numberFrom } from './support/figures.ts';
+
+/** A console in a browser, with N requests of its user. No server runs, so the objects stay as they are. */
+const count = numberFrom('N', 10_000);
+const user = 'bench';
+const resource = requestResource('pod');
+const url = `/apis/${apiVersionOf(resource)}/namespaces/default/${resource.plural}`;
+const keys = 'bench-99';
+
+const plane = await benchPlane();
+const api = new Api(plane, user, ['system:masters']);
+
+const create = (name: string): Promise<unknown> =>
+  api.call('POST', url, {
+    apiVersion: apiVersionOf(resource),
+    kind: resource.kind,
+    metadata: { name },
+    spec: { templateName: 'bench', reason: `INC-${name} bench`, requester: { username: user, groups: [] } },
+  });
+
+/** From what a script of the page does until the page is painted, ms. */
+const painted = (page: Page, script: string): Promise<number> =>
+  page.evaluate(`new Promise((resolve) => {
+    const startMs = performance.now();
+    ${script};
+    requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - startMs)));
+  })`);
+
+/** One key in the filter, with all that follows from it, until the page is painted, ms. */
+async function keyMs(page: Page, key: string): Promise<number> {
+  const measured = page.evaluate<number>(`new Promise((resolve) => {
+    addEventListener('keydown', ({ timeStamp }) => {
+      requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - timeStamp)));
+    }, { capture: true, once: true });
+  })`);
+  await page.keyboard.press(key);
+  return measured;
+}
+
+interface Stage {
+  readonly console: ConsoleProcess;
+  readonly browser: Awaited<ReturnType<typeof launchChromium>>;
+  close(): Promise<void>;
+}
+
+await benchmarkOn(
+  'console',
+  async ({ console, browser }: Stage): Promise<Figures> => {
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    let bytes = 0;
+    page.on('response', async (response) => {
+      if (!response.url().includes('/api/')) bytes += Number(await response.headerValue('content-length'));
+    });
+    const startMs = now();
+    const took = async (done: Promise<unknown>): Promise<number> => {
+      await done;
+      return now() - startMs;
+    };
+    await page.goto(`${console.origin}/mine#${console.token}`, { waitUntil: 'commit' });
+    const [firstRowsMs, syncedMs] = await Promise.all([
+      took(page.getByRole('article').first().waitFor()),
+      took(page.getByText('Live', { exact: true }).waitFor({ timeout: 60_000 })),
+    ]);
+    await page.getByText(String(count), { exact: true }).waitFor();
+    await page.getByRole('searchbox').focus();
+    const typed: number[] = [];
+    for (const key of keys) typed.push(await keyMs(page, key));
+    const clearMs = await painted(page, `document.querySelector('[type=search]').select()`).then(() =>
+      keyMs(page, 'Delete'),
+    );
+    const moreMs = await painted(page, `document.querySelector('table + button').click()`);
+    const name = `changed-${Math.round(now())}`;
+    const created = now();
+    await create(name);
+    await page.getByText(`default/${resource.kind}/${name}`).waitFor();
+    const changedMs = now() - created;
+    await context.close();
+    return {
+      firstRowsMs,
+      syncedMs,
+      keyP50Ms: median(typed),
+      keyMaxMs: Math.max(...typed, clearMs),
+      moreMs,
+      changedMs,
+      firstPageKb: bytes / 1024,
+    };
+  },
+  {
+    rounds: 5,
+    async open() {
+      await api.warm();
+      await inParallel(count, (index) => create(`bench-${index}`));
+      const kubeconfig = await plane.kubeconfigFor(user, ['system:masters']);
+      const console = await ConsoleProcess.start(plane, kubeconfig, '-n', 'default');
+      const browser = await launchChromium();
+      const close = async (): Promise<void> => {
+        await browser.close();
+        await console.stop();
+        await api.close();
+      };
+      return { console, browser, close };
+    },
+    end: () => plane.stop(),
+  },
+);
