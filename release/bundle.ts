@@ -67,6 +67,8 @@ const clientModules: Plugin = {
       path: resolve(resolveDir, path),
       sideEffects: false,
     }));
+    // A browser has none: nothing that the page uses may need them.
+    onResolve({ filter: /^node:/ }, ({ path }) => ({ path, external: true, sideEffects: false }));
   },
 };
 
