@@ -11,7 +11,7 @@ import { own } from '../kit/json-value.ts';
 import { requesterOf, typeOf } from './access-requests.ts';
 import type { ClusterConnection } from './cluster-connection.ts';
 import { extensionLines } from './extension-text.ts';
-import { fields } from './output.ts';
+import type { Field } from './output.ts';
 import {
   conditionOf,
   isFinal,
@@ -26,13 +26,13 @@ import { span, timeFrom } from './times.ts';
 import { useText } from './use-text.ts';
 import { claimText } from './wait.ts';
 
-/** What `get` prints for a request. `template`: undefined if the user cannot read it. */
+/** What `get` shows of a request. `template`: undefined if the user cannot read it. */
 export function detailsOf(
   request: KubeObject,
   connection: Pick<ClusterConnection, 'program' | 'where' | 'kubectlFlags'>,
   nowMs: number,
   template?: KubeObject,
-): string {
+): readonly Field[] {
   const [spec, status] = [specOf(request), statusOf(request)];
   const { state, why, code, endsMs, pod } = stateOf(request);
   const timeText = (text: string | undefined): string => {
@@ -46,7 +46,7 @@ export function detailsOf(
   const duration = expectedDuration(request, template)?.message ?? spec.duration ?? '';
   const isDenied = state === 'Denied';
   const isReview = status.approval?.state.startsWith('Review') === true;
-  return fields([
+  return [
     ['Name', `${typeOf(request)}/${request.metadata.name}`],
     ['Namespace', request.metadata.namespace ?? ''],
     ['Template', spec.templateName ?? ''],
@@ -70,7 +70,7 @@ export function detailsOf(
     ['Extensions', extensionLines(request)],
     ['Pod', pod],
     ['Use', isUsable(request) ? useText(request, connection).split('\n') : ''],
-  ]);
+  ];
 }
 
 /** The pod that the request names, if any. */

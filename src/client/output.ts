@@ -196,8 +196,10 @@ export function yaml(value: unknown): string {
   return /[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}]/u.test(text) ? `${json(value)}\n` : text;
 }
 
+export type Field = readonly [label: string, value: string | readonly string[]];
+
 /** One line for a text, one for each item of a list. Omits empty values. */
-export function fields(entries: readonly (readonly [label: string, value: string | readonly string[]])[]): string {
+export function fields(entries: readonly Field[]): string {
   const shown = entries.filter(([, value]) => value.length > 0);
   const width = Math.max(...shown.map(([label]) => label.length)) + 2;
   return shown

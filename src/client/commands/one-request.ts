@@ -14,7 +14,7 @@ import type { Command, Context } from '../command.ts';
 import { exits, requestArgument, unendedArgument } from '../command-spec.ts';
 import { detailsOf } from '../details.ts';
 import { kubectlExec } from '../kubectl-exec.ts';
-import { outputForm, printObject } from '../output.ts';
+import { fields, outputForm, printObject } from '../output.ts';
 import { Problem } from '../problem.ts';
 import { cannotOpen, isUsable, specOf, stateOf, statusOf } from '../request-state.ts';
 import { templateOf } from '../voted-template.ts';
@@ -33,7 +33,7 @@ export const get: Command = {
     const found = await findRequest(connection, args.positionals[0] ?? '');
     if (printObject(io, form, found.object)) return exits.done;
     const template = await templateOf(connection, found);
-    io.print(detailsOf(found.object, connection, clock.now(), template));
+    io.print(fields(detailsOf(found.object, connection, clock.now(), template)));
     return exits.done;
   },
 };

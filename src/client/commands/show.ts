@@ -13,7 +13,7 @@ import { exits, requestArgument } from '../command-spec.ts';
 import { askedPodOf, detailsOf } from '../details.ts';
 import { awaitedExtension, extensionsText, latestEnd } from '../extension-text.ts';
 import { windowsText } from '../option-text.ts';
-import { fields, outputForm, printObject } from '../output.ts';
+import { type Field, fields, outputForm, printObject } from '../output.ts';
 import { plainMessage, unlessForbidden } from '../problem.ts';
 import { specOf, stateOf, templateSpecOf, unreadinessOf } from '../request-state.ts';
 import { timeFrom } from '../times.ts';
@@ -32,29 +32,53 @@ export const show: Command = {
     const found = await findRequest(connection, args.positionals[0] ?? '', 'list --everyone');
     if (printObject(io, form, found.object)) return exits.done;
     const template = await templateOf(connection, found);
-    io.print(detailsOf(found.object, connection, clock.now(), template));
-    if (!template)
-      io.printError(`the template ${specOf(found.object).templateName ?? ''} does not exist, or you may not read it\n`);
-    else {
-      io.print(`\nWhat it opens\n${opensText(template, found.object)}`);
-      io.print(await decisionText(connection, found, template, clock.now()));
+    for await (const part of shownParts(connection, found, template, clock.now())) {
+      if (typeof part === 'string') io.printError(`${part}\n`);
+      else io.print(`${part.title === '' ? '' : `\n${part.title}\n`}${fields(part.fields)}`);
     }
-    const history = await unlessForbidden(historyText(connection, found));
-    if (typeof history === 'string') io.print(history);
-    else io.printError(`not checked: other requests of this person: ${plainMessage(history)}\n`);
     return exits.done;
   },
 };
 
+interface ShownSection {
+  /** Empty for one that goes on with the section before it. */
+  readonly title: string;
+  readonly fields: readonly Field[];
+}
+
+/** Sections, and, as a text, what is not shown, and why. */
+export async function* shownParts(
+  connection: ClusterConnection,
+  found: TypedObject,
+  template: KubeObject | undefined,
+  nowMs: number,
+): AsyncGenerator<ShownSection | string> {
+  const { object } = found;
+  yield { title: '', fields: detailsOf(object, connection, nowMs, template) };
+  if (!template) yield `the template ${specOf(object).templateName ?? ''} does not exist, or you may not read it`;
+  else {
+    yield { title: 'What it opens', fields: opensFields(template, object) };
+    const decision = await decisionSection(connection, found, template, nowMs);
+    if (decision) yield decision;
+  }
+  const history = await unlessForbidden(historyOf(connection, found));
+  if (history instanceof Error) yield `not checked: other requests of this person: ${plainMessage(history)}`;
+  else
+    yield {
+      title: 'Other requests of this person through this template (deleted ones are not listed)',
+      fields: [['Requests', history]],
+    };
+}
+
 /** What the user can decide, if anything, and the command for it. */
-async function decisionText(
+async function decisionSection(
   connection: ClusterConnection,
   { type, object }: TypedObject,
   template: KubeObject,
   nowMs: number,
-): Promise<string> {
+): Promise<ShownSection | undefined> {
   const about = awaitedDecision(object);
-  if (about === undefined || about === 'Review') return '';
+  if (about === undefined || about === 'Review') return undefined;
   const { program } = connection;
   const target = requestWithFlags(connection, type, object.metadata.name);
   const extension = awaitedExtension(object);
@@ -63,19 +87,19 @@ async function decisionText(
     end && ('code' in end ? `${end.code}: ${end.message}` : `${timeFrom(end.endMs, nowMs)} at the latest`);
   const choice = (await choicesOf(connection)(object))?.choice ?? '';
   const approval = `${program} approve ${target} --template-version ${versionOf(template)}`;
-  return [
-    extension ? `\nWhat ${about} would do\n` : '',
-    fields([
+  return {
+    title: extension ? `What ${about} would do` : '',
+    fields: [
       ['Asked', extension ? `${extension.by} more` : ''],
       ['New end', endText ?? ''],
       ['Approve this', choice === 'approve, deny' ? approval : ''],
       ['You can only', choice.startsWith('deny') ? `${choice}: ${program} deny ${target}` : ''],
-    ]),
-  ].join('');
+    ],
+  };
 }
 
 /** What access opens, when, how long, and who must approve it. */
-function opensText(template: KubeObject, request: KubeObject): string {
+function opensFields(template: KubeObject, request: KubeObject): readonly Field[] {
   const emergency = specOf(request).emergency === true;
   const askedPod = askedPodOf(request);
   const spec = templateSpecOf(template);
@@ -85,7 +109,7 @@ function opensText(template: KubeObject, request: KubeObject): string {
     ...(config?.exec === false ? [] : ['create, get pods/exec']),
     ...rightsOf((config?.rules ?? []) as readonly RbacRule[]).map(describeRight),
   ];
-  return fields([
+  return [
     ['Version', versionOf(template)],
     ['Not ready', awaitedDecision(request) === 'Access' ? unreadinessOf(template) : ''],
     ['Workload', target ? `${target.kind} ${target.name}` : ''],
@@ -104,7 +128,7 @@ function opensText(template: KubeObject, request: KubeObject): string {
       'Must approve',
       emergency ? 'no one; another person reviews emergency access' : approversText(template) || 'no one',
     ],
-  ]);
+  ];
 }
 
 /** The maximum duration, and that of emergency access if it is shorter. */
@@ -140,7 +164,10 @@ function podText(spec: object): string[] {
 const maxOthers = 10;
 
 /** Of the same person through the same template: the newest `maxOthers`. */
-async function historyText({ cluster, namespace }: ClusterConnection, { type, object }: TypedObject): Promise<string> {
+async function historyOf(
+  { cluster, namespace }: ClusterConnection,
+  { type, object }: TypedObject,
+): Promise<readonly string[]> {
   const { items } = await cluster.client.list(requestResource(type), { namespace });
   const others = items.filter(
     (item) =>
@@ -155,6 +182,6 @@ async function historyText({ cluster, namespace }: ClusterConnection, { type, ob
         `${item.metadata.creationTimestamp ?? ''} ${stateOf(item).state} ${item.metadata.name} ${specOf(item).reason ?? ''}`,
     );
   const older = lines.length - maxOthers;
-  const shown = [...lines.slice(0, maxOthers), ...(older > 0 ? [`${older} older ones are not shown`] : [])];
-  return `\nOther requests of this person through this template (deleted ones are not listed)\n${fields([['Requests', lines.length === 0 ? 'none that still exists' : shown]])}`;
+  if (lines.length === 0) return ['none that still exists'];
+  return [...lines.slice(0, maxOthers), ...(older > 0 ? [`${older} older ones are not shown`] : [])];
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { KubeObject } from '../../../src/api/object.ts';
 import { awaitedDecision } from '../../../src/client/choices.ts';
 import { detailsOf } from '../../../src/client/details.ts';
+import { fields } from '../../../src/client/output.ts';
 import { remedyOf, type State, stateOf } from '../../../src/client/request-state.ts';
 import { summarized } from '../../support/summarized.ts';
 
@@ -136,7 +137,7 @@ describe('the state of a request', () => {
       const found = stateOf(request);
       assert.deepEqual([found.state, found.code], [state, code]);
       assert.match(
-        detailsOf(request, { program: 'drawbridge', where: '-n payments', kubectlFlags: [] }, 0),
+        fields(detailsOf(request, { program: 'drawbridge', where: '-n payments', kubectlFlags: [] }, 0)),
         new RegExp(`^State: +${state}$`, 'm'),
       );
     });
