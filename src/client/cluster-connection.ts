@@ -71,6 +71,10 @@ export async function mayListAll({ own }: OpenCluster, resources: readonly Resou
   return (await Promise.all(questions)).every((allowed) => allowed);
 }
 
+/** The clock of the API server, epoch ms, as of its last answer. */
+export const serverNow = ({ serverAheadMs }: Pick<ClusterConnection, 'serverAheadMs'>, clock: Clock): number =>
+  clock.now() + (serverAheadMs() ?? 0);
+
 /** The same connection, for another namespace. */
 export function inNamespace(connection: ClusterConnection, namespace: string): ClusterConnection {
   const where = whereOf(['-n', namespace], connection.kubectlFlags);

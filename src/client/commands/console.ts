@@ -7,6 +7,7 @@ import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { assets } from '../console/assets.ts';
 import { handlersOf } from '../console/handlers.ts';
+import { JournalFolder } from '../console/journal.ts';
 import { type OpenFile, opener, startOpener, writeOpenFile } from '../console/open-file.ts';
 import { type ConsoleServer, startConsole } from '../console/server.ts';
 import { Problem } from '../problem.ts';
@@ -39,6 +40,7 @@ export const openConsole: Command = {
     const namespace =
       args.has('all-namespaces') || (mayAll && args.text('namespace') === undefined) ? undefined : connection.namespace;
     const token = randomBytes(32).toString('base64url');
+    const journal = new JournalFolder();
     const end = new AbortController();
     let file: OpenFile | undefined;
     const timeout = args.text('request-timeout');
@@ -53,7 +55,7 @@ export const openConsole: Command = {
         clock,
         kubeconfigPaths: io.kubeconfigPaths,
         flags: timeout === undefined ? [] : [`--request-timeout=${timeout}`],
-        journalFiles: () => [],
+        journal,
         namespace,
         mayListAll: mayAll,
       }),
@@ -76,6 +78,7 @@ export const openConsole: Command = {
       end.abort();
       await file?.remove();
       await server.close();
+      await journal.end();
       await cluster.close();
     }
   },

@@ -1,11 +1,17 @@
 import pkg from '../../../package.json' with { type: 'json' };
 import { shellWord } from '../../kit/shell-word.ts';
+import { serverNow } from '../cluster-connection.ts';
 import type { Call, Handler } from './call.ts';
-import { live, serverNow } from './live.ts';
+import { cast } from './cast.ts';
+import type { JournalFolder } from './journal.ts';
+import { live } from './live.ts';
+import { requestPage } from './request-page.ts';
 import { type RunOptions, readRunCall, runCommand } from './runs.ts';
+import { verdict } from './verdict.ts';
 import { paths, type Start } from './wire.ts';
 
 export interface HandlerOptions extends RunOptions {
+  readonly journal: JournalFolder;
   readonly namespace: string | undefined;
   readonly mayListAll: boolean;
 }
@@ -19,6 +25,10 @@ export function handlersOf(options: HandlerOptions): Readonly<Record<string, Han
     [paths.run]: async (call) =>
       call.json(await runCommand(readRunCall(await call.read(MAX_RUN_BYTES)), options, call.signal)),
     [paths.live]: (call) => live(call, options.clock),
+    [paths.request]: async (call) => call.json(await requestPage(call, options.clock)),
+    [paths.cast]: cast,
+    [paths.journal]: (call) => options.journal.answer(call),
+    [paths.verdict]: (call) => verdict(call, (run, flags) => runCommand(run, options, call.signal, flags)),
     [paths.awake]: (call) => call.json({}),
   };
 }

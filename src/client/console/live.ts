@@ -14,11 +14,10 @@ import { type Clock, sleep } from '../../kit/clock.ts';
 import type { Store } from '../../kube/store.ts';
 import { requestResource, typeNames } from '../access-requests.ts';
 import { awaitedDecision, choicesOf } from '../choices.ts';
-import { type ClusterConnection, inNamespace } from '../cluster-connection.ts';
-import { requestedDuration } from '../commands/pending.ts';
+import { type ClusterConnection, inNamespace, serverNow } from '../cluster-connection.ts';
 import { type Call, Refusal } from './call.ts';
 import { type FollowedRows, followRows, type StoredRow, takeChanges } from './followed-rows.ts';
-import { requestRow, sessionRow } from './rows.ts';
+import { requestRow, sessionRow, withDecision } from './rows.ts';
 import type { LiveLine, RequestRow, SessionRow } from './wire.ts';
 
 const MAX_ROWS = 500;
@@ -157,12 +156,12 @@ class LiveStream {
     const rows = stored.map(async ({ row, waiting }): Promise<RequestRow | undefined> => {
       if (!waiting) return undefined;
       // A failed call leaves the choice empty until the next question.
-      const { choice = '', template } = (await decisionOf(waiting).catch(() => undefined)) ?? {};
+      const decision = await decisionOf(waiting).catch(() => undefined);
+      const decided = withDecision(row, waiting, decision, serverNow(this.#connection, this.#clock));
       const known = this.#choices.get(row.key);
-      if (known?.of === row && known.choice === choice) return undefined;
-      this.#choices.set(row.key, { of: row, choice });
-      const nowMs = serverNow(this.#connection, this.#clock);
-      return { ...row, choice, duration: requestedDuration(waiting, template, nowMs) };
+      if (known?.of === row && known.choice === decided.choice) return undefined;
+      this.#choices.set(row.key, { of: row, choice: decided.choice });
+      return decided;
     });
     return (await Promise.all(rows)).filter((row) => row !== undefined);
   }
@@ -195,10 +194,6 @@ class LiveStream {
 }
 
 const requestKinds = typeNames.map(requestResource);
-
-/** The clock of the API server, epoch ms, as of its last answer. */
-export const serverNow = ({ serverAheadMs }: ClusterConnection, clock: Clock): number =>
-  clock.now() + (serverAheadMs() ?? 0);
 
 /** Those that the user may list and watch. Without an answer, all: the watch then says why. */
 async function listable(

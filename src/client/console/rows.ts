@@ -3,7 +3,7 @@ import type { AccessSession } from '../../api/access/access-session.ts';
 import type { KubeObject } from '../../api/object.ts';
 import { parseTime } from '../../kit/clock.ts';
 import { requesterOf, typeOf } from '../access-requests.ts';
-import { awaitedDecision } from '../choices.ts';
+import { awaitedDecision, type Decision } from '../choices.ts';
 import type { ClusterConnection } from '../cluster-connection.ts';
 import { decideBy, requestedDuration } from '../commands/pending.ts';
 import { streamText } from '../commands/sessions.ts';
@@ -53,6 +53,18 @@ export function requestRow(
     decideByMs: about === '' && !claimable ? undefined : parseTime(decideBy(request)),
   };
 }
+
+/** With what the user can decide, and for how long it is by the template. */
+export const withDecision = (
+  row: RequestRow,
+  request: KubeObject,
+  decision: Decision | undefined,
+  nowMs: number,
+): RequestRow => ({
+  ...row,
+  choice: decision?.choice ?? '',
+  duration: requestedDuration(request, decision?.template, nowMs),
+});
 
 /** A template's author writes the address. */
 const httpsOnly = (link = ''): string => (URL.canParse(link) && new URL(link).protocol === 'https:' ? link : '');

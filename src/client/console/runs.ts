@@ -31,10 +31,10 @@ interface Runnable {
   readonly flags?: readonly string[];
   /** Always given. */
   readonly fixed?: readonly string[];
-  /** Without a namespace: all, that of the context, or what the command then does. */
-  readonly scope: 'all' | 'context' | 'command';
-  /** How it reads the files of the journal. It then takes no words of the page. */
-  readonly journal?: 'flags' | 'words';
+  /** Without a namespace: all, if no words name objects; that of the context or of the heads; or what the command does. */
+  readonly scope: 'all' | 'context' | 'heads' | 'command';
+  /** How it gets the files of the journal. The page then gives no words. */
+  readonly files?: 'flags' | 'words';
 }
 
 const asked = ['for', 'reason', 'at', 'emergency'];
@@ -52,9 +52,9 @@ const runnables: Readonly<Record<RunName, Runnable>> = {
   approve: { command: approve, flags: ['max', 'template-version', 'reason', 'about'], scope: 'context' },
   deny: { command: deny, flags: ['reason', 'about'], scope: 'context' },
   'sessions kill': { command: sessionsKill, scope: 'context' },
-  who: { command: who, flags: ['all', 'since'], scope: 'all', journal: 'flags' },
-  'audit report': { command: auditReport, flags: ['since'], scope: 'command', journal: 'words' },
-  'audit verify': { command: auditVerify, fixed: ['--partial'], scope: 'command', journal: 'words' },
+  who: { command: who, flags: ['all', 'since'], scope: 'all', files: 'flags' },
+  'audit report': { command: auditReport, flags: ['since'], scope: 'command', files: 'words' },
+  'audit verify': { command: auditVerify, fixed: ['--partial'], scope: 'heads', files: 'words' },
   'binding status': { command: bindingStatus, scope: 'command' },
   'inventory status': { command: inventoryStatus, scope: 'all' },
   'inventory why': { command: inventoryWhy, scope: 'context' },
@@ -67,8 +67,12 @@ export interface RunOptions {
   readonly kubeconfigPaths: string | undefined;
   /** Of the console's own command line, besides those of the connection. */
   readonly flags: readonly string[];
-  /** Paths of the files of the journal. */
-  readonly journalFiles: () => readonly string[];
+  readonly journal: {
+    /** Of its files. */
+    readonly paths: readonly string[];
+    /** Of its signed heads. */
+    readonly namespace: string;
+  };
 }
 
 const MAX_OUTPUT = 16 * 1024 * 1024;
@@ -107,13 +111,12 @@ const isWord = (word: unknown): word is string =>
 /** The command line of a call: words of the command, then flags. @throws Refusal 400 */
 export function commandLine(
   { command: name, args = [], flags = {}, namespace }: RunCall,
-  {
-    connection,
-    journalFiles,
-  }: Pick<RunOptions, 'journalFiles'> & { readonly connection: Pick<ClusterConnection, 'namespace'> },
+  { connection, journal }: Pick<RunOptions, 'journal'> & { readonly connection: Pick<ClusterConnection, 'namespace'> },
 ): readonly string[] {
-  const { command, flags: allowed = [], fixed = [], scope, journal } = runnables[name];
-  if (journal !== undefined && args.length > 0) throw new Refusal(400, `${name} takes no words`);
+  const { command, flags: allowed = [], fixed = [], scope, files } = runnables[name];
+  if (files !== undefined && args.length > 0) throw new Refusal(400, `${name} takes no words`);
+  if (files === 'words' && journal.paths.length === 0)
+    throw new Refusal(409, 'the console has no journal yet; read the logs of the server, or add files');
   const given = Object.entries(flags).map(([flag, value]) => {
     const spec = command.flags?.find((one) => one.name === flag);
     if (!spec || !allowed.includes(flag)) throw new Refusal(400, `the console does not pass on --${flag}`);
@@ -121,16 +124,23 @@ export function commandLine(
       throw new Refusal(400, `--${flag} has a wrong value`);
     return value === true ? `--${flag}` : `--${flag}=${value}`;
   });
-  const all = scope === 'all' && args.length === 0;
-  const where = namespace ?? (scope === 'command' || all ? undefined : connection.namespace);
+  const isAll = scope === 'all' && args.length === 0;
+  const byDefault = {
+    all: isAll ? undefined : connection.namespace,
+    context: connection.namespace,
+    heads: journal.namespace,
+    command: undefined,
+  }[scope];
+  const where = namespace ?? byDefault;
   return [
     ...name.split(' '),
     ...args,
-    ...(journal === 'words' ? journalFiles() : []),
+    ...(files === 'words' ? journal.paths : []),
     ...given,
     ...fixed,
-    ...(journal === 'flags' ? journalFiles().map((file) => `--journal=${file}`) : []),
-    ...(where === undefined ? (all ? ['-A'] : []) : [`--namespace=${where}`]),
+    ...(files === 'flags' ? journal.paths.map((path) => `--journal=${path}`) : []),
+    ...(where === undefined ? [] : [`--namespace=${where}`]),
+    ...(where === undefined && isAll ? ['-A'] : []),
   ];
 }
 
@@ -144,7 +154,7 @@ export async function runCommand(
   signal: AbortSignal,
   more: readonly string[] = [],
 ): Promise<RunResult> {
-  const { connection, clock, kubeconfigPaths, journalFiles } = options;
+  const { connection, clock, kubeconfigPaths, journal } = options;
   const { program, kubectlFlags } = connection;
   const words = [...commandLine(call, options), ...more];
   const { command } = runnables[call.command];
@@ -190,14 +200,13 @@ export async function runCommand(
   } finally {
     await opened?.then(({ cluster }) => cluster.close()).catch(() => undefined);
   }
-  const files = journalFiles();
-  const shown = words.map((word) => files.reduce((text, file) => text.replace(file, basename(file)), word));
-  return {
-    exitCode,
-    output: parsedOutput(output),
-    messages,
-    line: [program, ...shown.map(shellWord), ...kubectlFlags.map(shellWord)].join(' '),
-  };
+  // As people type it: the files of the journal have only their names elsewhere.
+  const shown = words.flatMap((word) => {
+    if (word.startsWith('--namespace=')) return ['-n', word.slice('--namespace='.length)];
+    return journal.paths.reduce((text, path) => text.replace(path, basename(path)), word);
+  });
+  const line = [program, ...[...shown, ...kubectlFlags].map(shellWord)].join(' ');
+  return { exitCode, output: parsedOutput(output), messages, line };
 }
 
 function parsedOutput(output: string): unknown {
