@@ -10,6 +10,8 @@ interface Act {
   readonly command: RunCall['command'];
   readonly flags?: NonNullable<RunCall['flags']>;
   readonly fields: readonly FlagField[];
+  /** Most people want it. */
+  readonly isMain?: boolean;
   /** Of the title. Default: the request. */
   readonly what?: string;
 }
@@ -34,8 +36,8 @@ export function RequestActions({ row, templateVersion, onClose }: RequestActions
   const { namespace, type, name } = row;
   return (
     <div class="actions">
-      {acts.map((one, index) => (
-        <button key={one.verb} type="button" class={index === 0 ? 'main' : undefined} onClick={() => setAct(one)}>
+      {acts.map((one) => (
+        <button key={one.verb} type="button" class={one.isMain ? 'main' : undefined} onClick={() => setAct(one)}>
           {one.verb}
         </button>
       ))}
@@ -60,7 +62,16 @@ function ownActs(row: RequestRow): readonly Act[] {
   const by: FlagField = { flag: 'by', label: 'How much longer', placeholder: '30m', required: true };
   return [
     ...(row.claimable
-      ? [{ verb: 'Start', done: 'Started', command: 'claim', flags: { timeout: '30s' }, fields: [] } as const]
+      ? [
+          {
+            verb: 'Start',
+            done: 'Started',
+            command: 'claim',
+            isMain: true,
+            flags: { timeout: '30s' },
+            fields: [],
+          } as const,
+        ]
       : []),
     ...(row.extendable
       ? [
@@ -88,6 +99,7 @@ function othersActs({ about, choice, state, duration }: RequestRow, templateVers
     acts.push({
       verb: 'Approve',
       done: 'Approved',
+      isMain: true,
       command: 'approve',
       flags: { about, ...(templateVersion === '' ? {} : { 'template-version': templateVersion }) },
       fields: about === 'Review' ? [reason] : [max, reason],

@@ -67,6 +67,7 @@ function Console() {
     if (kind === 'requests' && start) setNamespace((now) => (now === undefined ? now : decodeURIComponent(of ?? '')));
     if (!first.current) document.querySelector('h1')?.focus();
     else if (start) first.current = false;
+    document.querySelector('nav [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
   }, [path, start]);
   useEffect(() => {
     if (path !== '/' || !live.synced) return;
@@ -146,7 +147,7 @@ function listsOf(requests: Live['requests'], user: string | undefined): Pick<App
 function Closed({ problem }: { readonly problem: CallError | undefined }) {
   const isClosed = takeToken() === '' || problem?.status === 401 || problem?.status === 403;
   return (
-    <main class="closed">
+    <main>
       <h1>drawbridge</h1>
       {problem && (
         <p role="alert" class="error">
@@ -181,9 +182,9 @@ function Where({ namespace, onNamespace, app: { start, live } }: WhereProps) {
         ? (['good', 'Live'] as const)
         : (['wait', 'Connecting …'] as const);
   return (
-    <div class="where">
+    <div class="where row">
       <label>
-        Namespace
+        Namespace{' '}
         <input
           value={namespace ?? ''}
           placeholder="all"

@@ -51,7 +51,9 @@ export type Tone = 'good' | 'wait' | 'warn' | 'bad' | 'off';
 
 /** A word with a color that repeats what the word says. */
 export const Chip = ({ tone, children }: { readonly tone: Tone; readonly children: ComponentChildren }) => (
-  <span class={`chip ${tone}`}>{children}</span>
+  <span class="chip" style={{ '--tone': `var(--${tone})` }}>
+    {children}
+  </span>
 );
 
 const toneOf: Readonly<Record<string, Tone>> = { Waiting: 'wait', Open: 'good', Ending: 'warn', Denied: 'bad' };
@@ -133,7 +135,7 @@ export function useFilter<T>(
   }, [rows, typed, textOf]);
   const count = typed === '' ? rows.length : `${found.length} of ${rows.length}`;
   const field = (
-    <search class="filter">
+    <search class="row">
       <label>
         Filter <input type="search" value={typed} onInput={(event) => set(event.currentTarget.value)} />
       </label>

@@ -34,7 +34,7 @@ export function Ask() {
       <Title>Ask</Title>
       {filter}
       {others > 0 && (
-        <label class="check">
+        <label class="row">
           <input type="checkbox" checked={isAll} onChange={() => setAll(!isAll)} /> Also {others} for other groups
         </label>
       )}
@@ -64,7 +64,7 @@ const columns: readonly Column<KubeObject>[] = [
     cell: (template) => (
       <>
         <Go to={pathOf(template)}>{template.metadata.name}</Go>
-        <span class="quiet under">{template.metadata.namespace}</span>
+        <p class="quiet">{template.metadata.namespace}</p>
       </>
     ),
   },
@@ -135,7 +135,7 @@ function Form({ template }: { readonly template: KubeObject }) {
             value={duration}
             onValue={setDuration}
             placeholder={usual}
-            hint={`Such as ${usual}, at most ${emergency ? (config?.emergency?.maxDuration ?? longest) : longest}.`}
+            hint={`At most ${emergency ? (config?.emergency?.maxDuration ?? longest) : longest}.`}
           />
           <Field
             label="Reason"
@@ -145,7 +145,7 @@ function Form({ template }: { readonly template: KubeObject }) {
             hint={config?.reason?.prompt}
           />
           {config?.emergency && (
-            <label class="check">
+            <label class="row">
               <input type="checkbox" checked={emergency} onChange={() => setEmergency(!emergency)} /> This is an
               emergency: another person reviews it afterwards
             </label>
@@ -190,7 +190,7 @@ function Rules({ call }: { readonly call: RunCall }) {
         </span>
       </h2>
       <Failed action={{ result, error }} />
-      <ul class="rules">
+      <ul class="list">
         {lines.map(({ verdict, rule, remedy, requirement }) => (
           <li key={`${rule} ${requirement}`}>
             <Chip tone={tones[verdict]}>{verdict}</Chip> <b>{rule}</b> {remedy || requirement}
@@ -214,7 +214,7 @@ function Approvers({ call }: { readonly call: RunCall }) {
     <section>
       <h2>Who can approve</h2>
       {result?.exitCode === 0 ? <Messages result={result} /> : <Failed action={{ result, error }} />}
-      <ul>
+      <ul class="list">
         {found.slice(0, 20).map(({ kind, name, countsFor }) => (
           <li key={`${kind} ${name} ${countsFor}`}>
             {kind} <b>{name}</b> <span class="quiet">counts for {countsFor}</span>

@@ -1,5 +1,5 @@
 import type { RequestRow } from '../../wire.ts';
-import { RequestActions, textOfRow } from '../actions.tsx';
+import { textOfRow } from '../actions.tsx';
 import { requestPath, useApp } from '../app.ts';
 import { Chip, type Column, Countdown, Go, Out, Table, Title, useFilter } from '../ui.tsx';
 
@@ -28,9 +28,9 @@ const columns: readonly Column<RequestRow>[] = [
     title: 'For what',
     cell: (row) => (
       <>
-        <Go to={requestPath(row.key)}>{row.template}</Go> {row.emergency && <Chip tone="bad">Emergency</Chip>}
+        <Go to={requestPath(row.key)}>{row.template}</Go> {row.emergency && <Chip tone="bad">Emergency</Chip>}{' '}
         {row.about !== 'Access' && <Chip tone="wait">{row.about}</Chip>}
-        <span class="quiet under">{row.namespace}</span>
+        <p class="quiet">{row.namespace}</p>
       </>
     ),
   },
@@ -40,9 +40,9 @@ const columns: readonly Column<RequestRow>[] = [
       <>
         {row.reason}
         {row.link !== '' && (
-          <span class="under">
+          <p>
             <Out href={row.link} />
-          </span>
+          </p>
         )}
       </>
     ),
@@ -53,14 +53,11 @@ const columns: readonly Column<RequestRow>[] = [
     cell: (row) => row.decideByMs !== undefined && <Countdown endsMs={row.decideByMs} />,
   },
   {
-    title: 'You can',
+    title: 'Decision',
     cell: (row) => (
-      <div class="actions">
-        <Go to={requestPath(row.key)} class="button main">
-          {row.choice.startsWith('approve') ? 'Look and decide' : 'Look'}
-        </Go>
-        <RequestActions row={row} />
-      </div>
+      <Go to={requestPath(row.key)} class="button main">
+        {row.choice.startsWith('approve') ? 'Decide' : 'Look'}
+      </Go>
     ),
   },
 ];

@@ -13,7 +13,7 @@ export function Mine() {
   const empty = mine.length === 0 ? 'You have no requests here.' : 'No other request has these words.';
   return (
     <>
-      <div class="top">
+      <div class="row spread">
         <Title>Mine</Title>
         <Go to="/ask" class="button main">
           Ask for access
@@ -44,12 +44,11 @@ function Card({ row }: { readonly row: RequestRow }) {
         <When row={row} />
       </h2>
       <p>{row.reason}</p>
-      {row.why !== '' && <p>{row.why}</p>}
-      {row.approvals.length > 0 && <p>{row.approvals.join(', ')}</p>}
+      {row.why !== '' && <p class="quiet">{row.why}</p>}
       {row.use !== '' && <Code text={row.use} />}
       <RequestActions row={row} />
       <p class="quiet">
-        {row.key}, asked for <Time ms={row.createdMs} />
+        {row.name} in {row.namespace}, asked for on <Time ms={row.createdMs} />
       </p>
     </article>
   );

@@ -79,7 +79,7 @@ function Details({ page: { row, sections, templateVersion, events }, isMine, onC
       {events.length > 0 && (
         <section>
           <h2>What happened</h2>
-          <ol class="events">
+          <ol class="list">
             {events.map(({ atMs, reason, message }) => (
               <li key={`${atMs} ${reason} ${message}`}>
                 <Time ms={atMs} /> <b>{reason}</b> {message}
@@ -99,9 +99,15 @@ const Entries = ({ section: { title, entries } }: { readonly section: Section })
       {entries.map(([label, lines]) => (
         <div key={label}>
           <dt>{label}</dt>
-          <dd>{lines.length > 1 ? <pre>{lines.join('\n')}</pre> : <Out href={lines[0] ?? ''} />}</dd>
+          <dd>{lines.some((line) => line.startsWith(' ')) ? <pre>{lines.join('\n')}</pre> : lines.map(lineOf)}</dd>
         </div>
       ))}
     </dl>
   </section>
+);
+
+const lineOf = (line: string) => (
+  <p key={line}>
+    <Out href={line} />
+  </p>
 );
