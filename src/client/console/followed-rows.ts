@@ -1,6 +1,6 @@
 import type { KubeObject, Resource } from '../../api/object.ts';
+import type { OpenCluster } from '../../kube/open-cluster.ts';
 import type { Projected, StoreHandle } from '../../kube/store.ts';
-import type { ClusterConnection } from '../cluster-connection.ts';
 
 export interface StoredRow<R> extends Projected {
   readonly row: R;
@@ -15,6 +15,7 @@ export interface FollowedRows<R> extends StoreHandle<StoredRow<R>> {
 }
 
 export interface FollowOptions<R> {
+  readonly cluster: Pick<OpenCluster, 'watch'>;
   readonly resource: Resource;
   readonly scope: { readonly namespace?: string };
   readonly toRow: (object: KubeObject) => Pick<StoredRow<R>, 'row' | 'waiting'>;
@@ -24,10 +25,14 @@ export interface FollowOptions<R> {
 }
 
 /** Watches a kind. Its rows are in `changes` as the pages of the first list arrive. */
-export function followRows<R extends { readonly key: string }>(
-  { cluster }: Pick<ClusterConnection, 'cluster'>,
-  { resource, scope, toRow, signal, changed }: FollowOptions<R>,
-): FollowedRows<R> {
+export function followRows<R extends { readonly key: string }>({
+  cluster,
+  resource,
+  scope,
+  toRow,
+  signal,
+  changed,
+}: FollowOptions<R>): FollowedRows<R> {
   const changes = new Map<string, StoredRow<R> | undefined>();
   const change = (key: string, stored: StoredRow<R> | undefined): void => {
     changes.set(key, stored);

@@ -9,12 +9,14 @@
 
 import { isObjectName } from '../../access/policy/names.ts';
 import { accessSessions } from '../../api/access/access-session.ts';
-import type { Resource } from '../../api/object.ts';
+import type { KubeObject, Resource } from '../../api/object.ts';
 import { type Clock, sleep } from '../../kit/clock.ts';
-import type { Store } from '../../kube/store.ts';
+import { unlessAborted } from '../../kit/promises.ts';
+import type { OpenCluster } from '../../kube/open-cluster.ts';
 import { requestResource, typeNames } from '../access-requests.ts';
 import { awaitedDecision, choicesOf } from '../choices.ts';
 import { type ClusterConnection, inNamespace, serverNow } from '../cluster-connection.ts';
+import { problemOf } from '../problem.ts';
 import { type Call, Refusal } from './call.ts';
 import { type FollowedRows, followRows, type StoredRow, takeChanges } from './followed-rows.ts';
 import { requestRow, sessionRow, withDecision } from './rows.ts';
@@ -30,25 +32,40 @@ const CHOICES_MS = 30_000;
 /** A page that takes nothing for longer must connect again. */
 const SLOW_MS = 30_000;
 
-/** Resolves when the page has closed the call, or was too slow. */
+/** Rejects once the page has closed the call, or was too slow. */
 export async function live({ query, connection, signal, line }: Call, clock: Clock): Promise<void> {
   const namespace = query.get('namespace') ?? undefined;
   if (namespace !== undefined && !isObjectName(namespace)) throw new Refusal(400, 'namespace is not a name');
   const end = new AbortController();
-  const stream = new LiveStream(connection, clock, AbortSignal.any([signal, end.signal]), async (value) => {
-    const cancel = clock.schedule(SLOW_MS, () => end.abort(new Error('the page takes nothing')));
-    await line(value).finally(cancel);
-  });
+  const stop = AbortSignal.any([signal, end.signal]);
+  const send = async (value: LiveLine): Promise<void> => {
+    const cancel = clock.schedule(SLOW_MS, () => end.abort(new Error('the page takes no more lines')));
+    await unlessAborted(line(value), stop).finally(cancel);
+  };
+  const scope = namespace === undefined ? {} : { namespace };
   try {
-    await stream.run(namespace === undefined ? {} : { namespace });
+    await new LiveStream({ connection, clock, scope, signal: stop, send }).run();
   } finally {
     end.abort();
   }
 }
 
+interface LiveOptions {
+  readonly connection: ClusterConnection;
+  readonly clock: Clock;
+  readonly scope: Scope;
+  readonly signal: AbortSignal;
+  readonly send: (line: LiveLine) => Promise<void>;
+}
+
+interface Scope {
+  readonly namespace?: string;
+}
+
 class LiveStream {
   readonly #connection: ClusterConnection;
   readonly #clock: Clock;
+  readonly #scope: Scope;
   readonly #signal: AbortSignal;
   readonly #send: (line: LiveLine) => Promise<void>;
   #requests: readonly FollowedRows<RequestRow>[] = [];
@@ -56,32 +73,31 @@ class LiveStream {
   /** Of requests that wait, by key: the row, and the choice that the page knows. */
   readonly #choices = new Map<string, { readonly of: RequestRow; readonly choice: string }>();
   #wake = (): void => undefined;
+  #asked: Promise<void> | undefined;
+  /** Why no kind could be listed yet. */
+  #denial: string | undefined;
 
-  constructor(
-    connection: ClusterConnection,
-    clock: Clock,
-    signal: AbortSignal,
-    send: (line: LiveLine) => Promise<void>,
-  ) {
+  constructor({ connection, clock, scope, signal, send }: LiveOptions) {
     this.#connection = connection;
     this.#clock = clock;
+    this.#scope = scope;
     this.#signal = signal;
     this.#send = send;
   }
 
-  async run(scope: { readonly namespace?: string }): Promise<void> {
-    await this.#watch(scope);
+  async run(): Promise<void> {
+    await this.#watch();
     let [isSynced, failing, beatAtMs] = [false, undefined as string | undefined, 0];
     let choicesAtMs = this.#clock.monotonic() + CHOICES_MS;
     try {
-      while (!this.#signal.aborted) {
+      for (;;) {
         await this.#sendChanges();
         const nowMs = this.#clock.monotonic();
         if (!isSynced && this.#hasAll()) {
           isSynced = true;
           await this.#send({ synced: true });
         }
-        const failure = failureOf(this.#requests.map(({ store }) => store));
+        const failure = this.#failure();
         if (nowMs >= beatAtMs || failure !== failing) {
           await this.#send({ beat: { failing: failure, nowMs: serverNow(this.#connection, this.#clock) } });
           [failing, beatAtMs] = [failure, nowMs + BEAT_MS];
@@ -97,38 +113,24 @@ class LiveStream {
     }
   }
 
-  async #watch(scope: { readonly namespace?: string }): Promise<void> {
-    const [signal, changed] = [this.#signal, () => this.#wake()];
-    const listed = await listable(this.#connection, [...requestKinds, accessSessions], scope);
+  async #watch(): Promise<void> {
+    const { cluster } = this.#connection;
+    const listed = await listable(cluster, [...requestKinds, accessSessions], this.#scope);
     const kinds = requestKinds.filter((resource) => listed.includes(resource));
-    // If the user may list neither kind, the watches say which permission is missing.
+    const options = { cluster, scope: this.#scope, signal: this.#signal, changed: () => this.#wake() };
+    const toRow = (object: KubeObject) => {
+      const own = inNamespace(this.#connection, object.metadata.namespace ?? '');
+      const row = requestRow(object, own, serverNow(own, this.#clock));
+      return awaitedDecision(object) === undefined ? { row } : { row, waiting: object };
+    };
+    // If the user may list neither kind, the watches say so.
     this.#requests = (kinds.length > 0 ? kinds : requestKinds).map((resource) =>
-      followRows(this.#connection, {
-        resource,
-        scope,
-        signal,
-        changed,
-        toRow: (object) => ({
-          row: requestRow(
-            object,
-            inNamespace(this.#connection, object.metadata.namespace ?? ''),
-            serverNow(this.#connection, this.#clock),
-          ),
-          waiting: awaitedDecision(object) === undefined ? undefined : object,
-        }),
-      }),
+      followRows({ ...options, resource, toRow }),
     );
-    this.#sessions = listed
-      .filter((resource) => resource === accessSessions)
-      .map((resource) =>
-        followRows(this.#connection, {
-          resource,
-          scope,
-          signal,
-          changed,
-          toRow: (object) => ({ row: sessionRow(object) }),
-        }),
-      );
+    if (listed.includes(accessSessions))
+      this.#sessions = [
+        followRows({ ...options, resource: accessSessions, toRow: (object) => ({ row: sessionRow(object) }) }),
+      ];
   }
 
   async #sendChanges(): Promise<void> {
@@ -178,18 +180,38 @@ class LiveStream {
     );
   }
 
+  /** Why the rows may be old: a kind that was listed before fails, or all kinds do. */
+  #failure(): string | undefined {
+    const stores = this.#requests.map(({ store }) => store);
+    const lost = stores.find(({ synced, failing }) => synced && failing);
+    if (lost || !stores.every(({ failing }) => failing)) return lost?.failing?.reason;
+    this.#asked ??= this.#askWhy();
+    return this.#denial ?? stores[0]?.failing?.reason;
+  }
+
+  /** The problem of a list says what to do, and that of a watch does not. */
+  async #askWhy(): Promise<void> {
+    const { own } = this.#connection.cluster;
+    const pages = own.pages(requestResource('pod'), { ...this.#scope, limit: 1 });
+    await pages[Symbol.asyncIterator]()
+      .next()
+      .catch((error: unknown) => {
+        this.#denial = problemOf(error).message;
+      });
+  }
+
   async #untilChange(): Promise<void> {
     if (![...this.#requests, ...this.#sessions].some(({ changes }) => changes.size > 0)) {
-      await new Promise<void>((resolve) => {
+      const change = new Promise<void>((resolve) => {
         const cancel = this.#clock.schedule(CHECK_MS, resolve);
-        this.#signal.addEventListener('abort', () => resolve(), { once: true });
         this.#wake = () => {
           cancel();
           resolve();
         };
       });
+      await unlessAborted(change, this.#signal);
     }
-    await sleep(this.#clock, BATCH_MS, this.#signal).catch(() => undefined);
+    await sleep(this.#clock, BATCH_MS, this.#signal);
   }
 }
 
@@ -197,21 +219,14 @@ const requestKinds = typeNames.map(requestResource);
 
 /** Those that the user may list and watch. Without an answer, all: the watch then says why. */
 async function listable(
-  { cluster }: ClusterConnection,
+  { own }: OpenCluster,
   resources: readonly Resource[],
-  scope: { readonly namespace?: string },
+  scope: Scope,
 ): Promise<readonly Resource[]> {
   const answers = await Promise.all(
     resources.map(({ group, plural: resource }) =>
-      cluster.own.isAllowed({ verb: 'list', group, resource, ...scope }).catch(() => true),
+      own.isAllowed({ verb: 'list', group, resource, ...scope }).catch(() => true),
     ),
   );
   return resources.filter((_, index) => answers[index]);
-}
-
-/** Why the rows may be old: a kind that was listed before fails, or all kinds do. */
-function failureOf(stores: readonly Pick<Store<never>, 'synced' | 'failing'>[]): string | undefined {
-  const lost = stores.find(({ synced, failing }) => synced && failing);
-  if (lost) return lost.failing?.reason;
-  return stores.every(({ failing }) => failing) ? stores[0]?.failing?.reason : undefined;
 }

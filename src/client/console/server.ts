@@ -38,7 +38,8 @@ const REQUEST_MS = 300_000;
 export async function startConsole(options: ConsoleOptions): Promise<ConsoleServer> {
   const { clock, handlers, assets, connection, token } = options;
   const openCalls = new Map<string, number>();
-  let usedAtMs: number | undefined;
+  let usedAtMs = clock.monotonic();
+  let hasCalled = false;
   let port = 0;
 
   const serve = async (request: IncomingMessage, response: ServerResponse, { path, query }: Authorized) => {
@@ -53,8 +54,8 @@ export async function startConsole(options: ConsoleOptions): Promise<ConsoleServ
     const use = (): void => {
       if (path !== paths.live) usedAtMs = clock.monotonic();
     };
-    if (usedAtMs === undefined) options.onFirstCall();
-    usedAtMs ??= clock.monotonic();
+    if (!hasCalled) options.onFirstCall();
+    hasCalled = true;
     use();
     try {
       const signal = AbortSignal.any([closed.signal, options.signal]);
@@ -68,6 +69,8 @@ export async function startConsole(options: ConsoleOptions): Promise<ConsoleServ
   const server = createServer(
     { headersTimeout: HEADERS_MS, requestTimeout: REQUEST_MS, connectionsCheckingInterval: HEADERS_MS },
     (request, response) => {
+      // The page may leave at any time.
+      response.on('error', () => undefined);
       for (const [name, value] of Object.entries(safeHeaders)) response.setHeader(name, value);
       const verdict = guard(request, { port, token });
       if ('status' in verdict) refuse(response, verdict);
@@ -82,13 +85,11 @@ export async function startConsole(options: ConsoleOptions): Promise<ConsoleServ
   server.maxConnections = MAX_CONNECTIONS;
   const listening = await listenHttp(server, '127.0.0.1', options.port);
   port = listening.port;
-  usedAtMs = undefined;
-  const startedMs = clock.monotonic();
   return {
     ...listening,
     idleMs: () => {
       const isUsed = [...openCalls].some(([path, count]) => path !== paths.live && count > 0);
-      return isUsed ? 0 : clock.monotonic() - (usedAtMs ?? startedMs);
+      return isUsed ? 0 : clock.monotonic() - usedAtMs;
     },
   };
 }
