@@ -57,39 +57,14 @@ const reason: FlagField = { flag: 'reason', label: 'Reason' };
 
 const endAct = (verb: string): Act => ({ verb, done: `${verb}: requested`, command: 'revoke', fields: [reason] });
 
-function ownActs(row: RequestRow): readonly Act[] {
-  const isAlive = !row.final && row.state !== 'Ending';
+function ownActs({ state, final, claimable, extendable }: RequestRow): readonly Act[] {
+  const acts: Act[] = [];
   const by: FlagField = { flag: 'by', label: 'How much longer', placeholder: '30m', required: true };
-  return [
-    ...(row.claimable
-      ? [
-          {
-            verb: 'Start',
-            done: 'Started',
-            command: 'claim',
-            isMain: true,
-            flags: { timeout: '30s' },
-            fields: [],
-          } as const,
-        ]
-      : []),
-    ...(row.extendable
-      ? [
-          {
-            verb: 'Extend',
-            done: 'Extension requested',
-            command: 'extend',
-            flags: noWait,
-            fields: [by, reason],
-          } as const,
-        ]
-      : []),
-    ...(isAlive ? [endAct(row.state === 'Waiting' ? 'Withdraw' : 'Give back')] : []),
-  ];
+  if (claimable) acts.push({ verb: 'Start', done: 'Started', command: 'claim', isMain: true, fields: [] });
+  if (extendable) acts.push({ verb: 'Extend', done: 'Extension requested', command: 'extend', fields: [by, reason] });
+  if (!final && state !== 'Ending') acts.push(endAct(state === 'Waiting' ? 'Withdraw' : 'Give back'));
+  return acts;
 }
-
-/** The live row shows the decision. */
-const noWait = { 'no-wait': true } as const;
 
 function othersActs({ about, choice, state, duration }: RequestRow, templateVersion: string | undefined): Act[] {
   const acts: Act[] = [];

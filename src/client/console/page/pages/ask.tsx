@@ -114,7 +114,7 @@ function Form({ template }: { readonly template: KubeObject }) {
       command: `request ${type}`,
       namespace,
       args: [name],
-      flags: { ...flags, 'no-wait': true },
+      flags,
     });
     if (!result) return;
     const created = result.output as KubeObject;
