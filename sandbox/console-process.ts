@@ -1,11 +1,24 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { dirname } from 'node:path';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { PlaneClient } from './plane-client.ts';
 import { until } from './wait.ts';
 
 const program = fileURLToPath(new URL('../dist/client.cjs', import.meta.url));
+
+/** Resolves to a PATH with kubectl and its plugin drawbridge, for the commands that people copy from the page. */
+export async function pathWithPlugin({
+  binaries,
+  directory,
+}: Pick<PlaneClient, 'binaries' | 'directory'>): Promise<string> {
+  const folder = join(directory, 'bin');
+  await mkdir(folder, { recursive: true });
+  const script = `#!/bin/sh\nexec '${process.execPath}' '${program}' "$@"\n`;
+  await writeFile(join(folder, 'kubectl-drawbridge'), script, { mode: 0o755 });
+  return `${folder}:${dirname(binaries.kubectl)}:${process.env['PATH'] ?? ''}`;
+}
 
 /** `drawbridge console` of one person, without a browser. It ends when this process ends. */
 export class ConsoleProcess {

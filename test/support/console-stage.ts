@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
@@ -97,6 +98,15 @@ export class ConsoleStage {
   /** What went wrong in the pages since the last call, such as a violation of the CSP. */
   takeProblems(): string[] {
     return this.#visitors.flatMap((visitor) => visitor.takeProblems());
+  }
+
+  /** For `afterEach`: no page may have had a problem. Keeps what the pages of a failed test show. */
+  async check({ currentTest: test }: Mocha.Context): Promise<void> {
+    if (test?.isFailed()) {
+      const folder = `dist/console-failures/${test.fullTitle().replaceAll(/\W+/g, '-').slice(0, 150)}`;
+      await Promise.all(this.#visitors.map((visitor, index) => visitor.keep(`${folder}-${index}`)));
+    }
+    assert.deepEqual(this.takeProblems(), []);
   }
 
   async close(): Promise<void> {

@@ -1,3 +1,4 @@
+import { writeFile } from 'node:fs/promises';
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import type { ConsoleProcess } from '../../sandbox/console-process.ts';
 
@@ -53,6 +54,13 @@ export class ConsoleVisitor {
   async goto(path: string): Promise<void> {
     await this.page.goto(`${this.console.origin}${path}`);
     await this.page.getByRole('navigation').waitFor();
+  }
+
+  /** Writes a screenshot, and the page as a screen reader has it. */
+  async keep(file: string): Promise<void> {
+    if (this.page.isClosed()) return;
+    await this.page.screenshot({ path: `${file}.png`, fullPage: true });
+    await writeFile(`${file}.txt`, `${this.page.url()}\n${await this.page.locator('body').ariaSnapshot()}\n`);
   }
 
   /** The errors, warnings, and violations of the CSP since the last call. */

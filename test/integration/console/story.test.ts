@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict';
+import { pathWithPlugin } from '../../../sandbox/console-process.ts';
+import { Terminal } from '../../../sandbox/terminal.ts';
+import { until } from '../../../sandbox/wait.ts';
+import { conditionOf, type StoredRequest } from '../../support/access-requests.ts';
+import { ConsoleStage, reason, template } from '../../support/console-stage.ts';
+import type { ConsoleVisitor } from '../../support/console-visitor.ts';
+
+/** How late a page may show what the cluster has. */
+const LATE_MS = 1000;
+
+/** Three people with a browser each, and one request from its beginning to the replay of its session. Each test continues the last one. */
+describe('a request in the consoles of three people', function () {
+  this.timeout(90_000);
+  this.bail(true);
+  let stage: ConsoleStage;
+  let alice: ConsoleVisitor;
+  let carol: ConsoleVisitor;
+  let dave: ConsoleVisitor;
+  let shell: Terminal;
+  let name: string;
+
+  before(async function () {
+    this.timeout(240_000);
+    stage = await ConsoleStage.open();
+    [alice, carol, dave] = await Promise.all([
+      stage.visit(stage.alice),
+      stage.visit(stage.carol),
+      stage.visit(stage.dave),
+    ]);
+  });
+  after(async () => {
+    shell?.kill();
+    await stage?.close();
+  });
+  afterEach(function () {
+    return stage.check(this);
+  });
+
+  const chip = (visitor: ConsoleVisitor, state: string) =>
+    visitor.page.getByRole('article').getByText(state, { exact: true });
+  /** The request once it matches, and when the test saw that. */
+  const inCluster = async (matches: (request: StoredRequest) => boolean): Promise<number> => {
+    await stage.access.requestUntil(
+      'to be as the page shows',
+      { kind: 'PodAccessRequest', metadata: { name, uid: '' } },
+      matches,
+    );
+    return performance.now();
+  };
+  const inTime = async (cluster: Promise<number>, ...pages: readonly Promise<unknown>[]): Promise<void> => {
+    const shown = await Promise.all(pages.map((page) => page.then(() => performance.now())));
+    const changed = await cluster;
+    for (const at of shown) assert.ok(at - changed < LATE_MS, `the page shows it ${Math.round(at - changed)} ms later`);
+  };
+
+  it('tells alice while she types whether she may ask, and who can approve', async () => {
+    const { page } = alice;
+    await page.getByRole('link', { name: 'Ask', exact: true }).click();
+    await page.getByRole('link', { name: template }).click();
+    await page.getByText('Not yet').waitFor();
+    await page.getByLabel('Reason').fill('because');
+    await page
+      .getByLabel('Rules')
+      .getByText(/the server would deny it/)
+      .waitFor();
+    await page.getByLabel('Reason').fill(reason);
+    await page.getByText('You may ask').waitFor();
+    await page.getByText('RoleBinding approvers').or(page.getByText('carol')).first().waitFor();
+  });
+
+  it('lets alice ask, and tells carol', async () => {
+    const { page } = alice;
+    await page.getByLabel('How long').fill('1h');
+    await page.getByRole('button', { name: 'Ask', exact: true }).click();
+    await page.waitForURL(/\/requests\//);
+    name = new URL(page.url()).pathname.split('/').at(-1) ?? '';
+    await inTime(
+      inCluster(({ status }) => status?.approval?.state === 'Pending'),
+      chip(alice, 'Waiting').waitFor(),
+      carol.page.getByRole('navigation').getByText('1', { exact: true }).waitFor(),
+    );
+  });
+
+  it('shows carol what she decides about, and lets her approve less', async () => {
+    const { page } = carol;
+    await page.getByRole('link', { name: /To decide/ }).click();
+    const row = page.getByRole('row', { name: /alice/ });
+    await row.getByText(reason).waitFor();
+    assert.equal(
+      await row.getByRole('link', { name: /tickets/ }).getAttribute('href'),
+      'https://tickets.example/INC-42',
+    );
+    await row.getByRole('link', { name: 'Decide', exact: true }).click();
+    await page.getByRole('heading', { name }).waitFor();
+    await page.getByText('sleep 86400').first().waitFor();
+    await page.getByRole('button', { name: 'Approve', exact: true }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('At most').fill('30m');
+    await dialog.getByRole('button', { name: 'Approve', exact: true }).click();
+    await inTime(
+      inCluster((request) => conditionOf(request, 'Ready')?.status === 'True' || request.status?.ready === true),
+      chip(alice, 'Open').waitFor(),
+      chip(carol, 'Open').waitFor(),
+    );
+    await alice.page
+      .getByText(/^(30m|29m\d+s)$/)
+      .first()
+      .waitFor();
+  });
+
+  it('gives alice the command that enters the pod, through the gateway', async () => {
+    const { page } = alice;
+    await page.getByRole('article').getByRole('button', { name: 'Copy' }).click();
+    const copied = String(await page.evaluate('navigator.clipboard.readText()'));
+    const { plane } = stage.access;
+    shell = new Terminal('bash', ['-c', copied], {
+      PATH: await pathWithPlugin(plane),
+      HOME: plane.directory,
+      KUBECONFIG: stage.alice.kubeconfig,
+      TERM: 'xterm',
+    });
+    await shell.shows(/this session is recorded.*[$#] $/s);
+    shell.write('echo "first $((40+2))"\n');
+    await shell.shows(/^first 42/m);
+  });
+
+  it('lets alice extend', async () => {
+    const { page } = alice;
+    await page.getByRole('button', { name: 'Extend' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('How much longer').fill('15m');
+    await dialog.getByLabel('Reason').fill('INC-42 still reading logs');
+    await dialog.getByRole('button', { name: 'Extend' }).click();
+    await inTime(
+      inCluster(
+        ({ status }) => status?.extensions?.[0]?.state === 'Approved' || status?.extensions?.[0]?.state === 'Extended',
+      ),
+      page
+        .getByText(/^4[45]m(\d+s)?$/)
+        .first()
+        .waitFor(),
+    );
+  });
+});
