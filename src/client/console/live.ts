@@ -9,10 +9,9 @@
 
 import { isObjectName } from '../../access/policy/names.ts';
 import { accessSessions } from '../../api/access/access-session.ts';
-import type { KubeObject, Resource } from '../../api/object.ts';
+import type { KubeObject } from '../../api/object.ts';
 import { type Clock, sleep } from '../../kit/clock.ts';
 import { unlessAborted } from '../../kit/promises.ts';
-import type { OpenCluster } from '../../kube/open-cluster.ts';
 import { requestResource, typeNames } from '../access-requests.ts';
 import { awaitedDecision, choicesOf } from '../choices.ts';
 import { type ClusterConnection, inNamespace, serverNow } from '../cluster-connection.ts';
@@ -31,6 +30,10 @@ const BEAT_MS = 5000;
 const CHOICES_MS = 30_000;
 /** A page that takes nothing for longer must connect again. */
 const SLOW_MS = 30_000;
+/** After this, a kind that never was listed, unlike others, is denied or not served. */
+const GIVE_UP_MS = 10_000;
+
+type Send = (line: LiveLine) => Promise<void>;
 
 /** Rejects once the page has closed the call, or was too slow. */
 export async function live({ query, connection, signal, line }: Call, clock: Clock): Promise<void> {
@@ -38,116 +41,102 @@ export async function live({ query, connection, signal, line }: Call, clock: Clo
   if (namespace !== undefined && !isObjectName(namespace)) throw new Refusal(400, 'namespace is not a name');
   const end = new AbortController();
   const stop = AbortSignal.any([signal, end.signal]);
-  const send = async (value: LiveLine): Promise<void> => {
+  const send: Send = async (value) => {
     const cancel = clock.schedule(SLOW_MS, () => end.abort(new Error('the page takes no more lines')));
     await unlessAborted(line(value), stop).finally(cancel);
   };
   const scope = namespace === undefined ? {} : { namespace };
+  const stream = new LiveStream(connection, clock, scope, stop);
   try {
-    await new LiveStream({ connection, clock, scope, signal: stop, send }).run();
+    await stream.run(send);
   } finally {
+    stream.release();
     end.abort();
   }
-}
-
-interface LiveOptions {
-  readonly connection: ClusterConnection;
-  readonly clock: Clock;
-  readonly scope: Scope;
-  readonly signal: AbortSignal;
-  readonly send: (line: LiveLine) => Promise<void>;
-}
-
-interface Scope {
-  readonly namespace?: string;
 }
 
 class LiveStream {
   readonly #connection: ClusterConnection;
   readonly #clock: Clock;
-  readonly #scope: Scope;
   readonly #signal: AbortSignal;
-  readonly #send: (line: LiveLine) => Promise<void>;
-  #requests: readonly FollowedRows<RequestRow>[] = [];
-  #sessions: readonly FollowedRows<SessionRow>[] = [];
+  readonly #scope: { readonly namespace?: string };
+  readonly #requests: FollowedRows<RequestRow>[];
+  readonly #sessions: FollowedRows<SessionRow>[];
   /** Of requests that wait, by key: the row, and the choice that the page knows. */
   readonly #choices = new Map<string, { readonly of: RequestRow; readonly choice: string }>();
-  #wake = (): void => undefined;
-  #asked: Promise<void> | undefined;
   /** Why no kind could be listed yet. */
   #denial: string | undefined;
+  #hasAsked = false;
+  #wake = (): void => undefined;
 
-  constructor({ connection, clock, scope, signal, send }: LiveOptions) {
+  constructor(
+    connection: ClusterConnection,
+    clock: Clock,
+    scope: { readonly namespace?: string },
+    signal: AbortSignal,
+  ) {
     this.#connection = connection;
     this.#clock = clock;
     this.#scope = scope;
     this.#signal = signal;
-    this.#send = send;
+    const options = { cluster: connection.cluster, scope, signal, changed: () => this.#wake() };
+    const toRow = (object: KubeObject) => {
+      const own = inNamespace(connection, object.metadata.namespace ?? '');
+      const row = requestRow(object, own, serverNow(own, clock));
+      return awaitedDecision(object) === undefined ? { row } : { row, waiting: object };
+    };
+    this.#requests = typeNames.map((type) => followRows({ ...options, resource: requestResource(type), toRow }));
+    const toSession = (object: KubeObject) => ({ row: sessionRow(object) });
+    this.#sessions = [followRows({ ...options, resource: accessSessions, toRow: toSession })];
   }
 
-  async run(): Promise<void> {
-    await this.#watch();
-    let [isSynced, failing, beatAtMs] = [false, undefined as string | undefined, 0];
+  async run(send: Send): Promise<void> {
+    let [hasSynced, failing, beatAtMs] = [false, undefined as string | undefined, 0];
     let choicesAtMs = this.#clock.monotonic() + CHOICES_MS;
-    try {
-      for (;;) {
-        await this.#sendChanges();
-        const nowMs = this.#clock.monotonic();
-        if (!isSynced && this.#hasAll()) {
-          isSynced = true;
-          await this.#send({ synced: true });
-        }
-        const failure = this.#failure();
-        if (nowMs >= beatAtMs || failure !== failing) {
-          await this.#send({ beat: { failing: failure, nowMs: serverNow(this.#connection, this.#clock) } });
-          [failing, beatAtMs] = [failure, nowMs + BEAT_MS];
-        }
-        if (nowMs >= choicesAtMs) {
-          choicesAtMs = nowMs + CHOICES_MS;
-          this.#askChoicesAgain();
-        }
-        await this.#untilChange();
+    for (;;) {
+      await this.#sendChanges(send);
+      const nowMs = this.#clock.monotonic();
+      const isSynced = this.#all.every(({ store, changes }) => changes.size === 0 && (store.synced || store.failing));
+      if (isSynced && !hasSynced) {
+        hasSynced = true;
+        await send({ synced: true });
       }
-    } finally {
-      for (const { release } of [...this.#requests, ...this.#sessions]) release();
+      const failure = this.#failure();
+      if (nowMs >= beatAtMs || failure !== failing) {
+        await send({ beat: { failing: failure, nowMs: serverNow(this.#connection, this.#clock) } });
+        [failing, beatAtMs] = [failure, nowMs + BEAT_MS];
+      }
+      if (nowMs >= choicesAtMs) {
+        choicesAtMs = nowMs + CHOICES_MS;
+        this.#askChoicesAgain();
+      }
+      await this.#untilChange();
     }
   }
 
-  async #watch(): Promise<void> {
-    const { cluster } = this.#connection;
-    const listed = await listable(cluster, [...requestKinds, accessSessions], this.#scope);
-    const kinds = requestKinds.filter((resource) => listed.includes(resource));
-    const options = { cluster, scope: this.#scope, signal: this.#signal, changed: () => this.#wake() };
-    const toRow = (object: KubeObject) => {
-      const own = inNamespace(this.#connection, object.metadata.namespace ?? '');
-      const row = requestRow(object, own, serverNow(own, this.#clock));
-      return awaitedDecision(object) === undefined ? { row } : { row, waiting: object };
-    };
-    // If the user may list neither kind, the watches say so.
-    this.#requests = (kinds.length > 0 ? kinds : requestKinds).map((resource) =>
-      followRows({ ...options, resource, toRow }),
-    );
-    if (listed.includes(accessSessions))
-      this.#sessions = [
-        followRows({ ...options, resource: accessSessions, toRow: (object) => ({ row: sessionRow(object) }) }),
-      ];
+  release(): void {
+    for (const { release } of this.#all) release();
   }
 
-  async #sendChanges(): Promise<void> {
+  get #all(): readonly FollowedRows<unknown>[] {
+    return [...this.#requests, ...this.#sessions];
+  }
+
+  async #sendChanges(send: Send): Promise<void> {
     for (const followed of this.#requests) {
       while (followed.changes.size > 0) {
         const { stored, removed } = takeChanges(followed, MAX_ROWS);
         const rows = stored.filter(({ waiting }) => !waiting).map(({ row }) => row);
         for (const key of [...removed, ...rows.map((row) => row.key)]) this.#choices.delete(key);
-        if (rows.length + removed.length > 0) await this.#send({ requests: rows, removed });
+        if (rows.length + removed.length > 0) await send({ requests: rows, removed });
         const waiting = await this.#withChoices(stored);
-        if (waiting.length > 0) await this.#send({ requests: waiting });
+        if (waiting.length > 0) await send({ requests: waiting });
       }
     }
     for (const followed of this.#sessions) {
       while (followed.changes.size > 0) {
         const { stored, removed } = takeChanges(followed, MAX_ROWS);
-        await this.#send({ sessions: stored.map(({ row }) => row), removedSessions: removed });
+        await send({ sessions: stored.map(({ row }) => row), removedSessions: removed });
       }
     }
   }
@@ -155,17 +144,17 @@ class LiveStream {
   /** Of those that wait, the rows that the page does not know so. */
   async #withChoices(stored: readonly StoredRow<RequestRow>[]): Promise<RequestRow[]> {
     const decisionOf = choicesOf(this.#connection);
-    const rows = stored.map(async ({ row, waiting }): Promise<RequestRow | undefined> => {
-      if (!waiting) return undefined;
+    const rows = stored.map(async ({ row, waiting }): Promise<readonly RequestRow[]> => {
+      if (!waiting) return [];
       // A failed call leaves the choice empty until the next question.
       const decision = await decisionOf(waiting).catch(() => undefined);
       const decided = withDecision(row, waiting, decision, serverNow(this.#connection, this.#clock));
-      const known = this.#choices.get(row.key);
-      if (known?.of === row && known.choice === decided.choice) return undefined;
+      const { of, choice } = this.#choices.get(row.key) ?? {};
+      if (of === row && choice === decided.choice) return [];
       this.#choices.set(row.key, { of: row, choice: decided.choice });
-      return decided;
+      return [decided];
     });
-    return (await Promise.all(rows)).filter((row) => row !== undefined);
+    return (await Promise.all(rows)).flat();
   }
 
   #askChoicesAgain(): void {
@@ -174,34 +163,28 @@ class LiveStream {
         if (stored.waiting && !changes.has(stored.row.key)) changes.set(stored.row.key, stored);
   }
 
-  #hasAll(): boolean {
-    return [...this.#requests, ...this.#sessions].every(
-      ({ store, changes }) => changes.size === 0 && (store.synced || store.failing !== undefined),
-    );
-  }
-
-  /** Why the rows may be old: a kind that was listed before fails, or all kinds do. */
+  /** Why the rows may be old: a kind that was listed fails, or none can be listed. */
   #failure(): string | undefined {
-    const stores = this.#requests.map(({ store }) => store);
-    const lost = stores.find(({ synced, failing }) => synced && failing);
-    if (lost || !stores.every(({ failing }) => failing)) return lost?.failing?.reason;
-    this.#asked ??= this.#askWhy();
-    return this.#denial ?? stores[0]?.failing?.reason;
+    const isListed = this.#requests.some(({ store }) => store.synced);
+    for (const { store, release } of this.#all)
+      if (isListed && !store.synced && (store.failing?.forMs ?? 0) > GIVE_UP_MS) release();
+    const { failing } = this.#requests.find(({ store }) => store.failing && store.synced === isListed)?.store ?? {};
+    if (failing && !isListed && !this.#hasAsked) void this.#askWhy();
+    return isListed ? failing?.reason : failing && (this.#denial ?? failing.reason);
   }
 
   /** The problem of a list says what to do, and that of a watch does not. */
   async #askWhy(): Promise<void> {
-    const { own } = this.#connection.cluster;
-    const pages = own.pages(requestResource('pod'), { ...this.#scope, limit: 1 });
-    await pages[Symbol.asyncIterator]()
-      .next()
-      .catch((error: unknown) => {
-        this.#denial = problemOf(error).message;
-      });
+    this.#hasAsked = true;
+    const pages = this.#connection.cluster.own.pages(requestResource('pod'), { ...this.#scope, limit: 1 });
+    const onError = (error: unknown): void => {
+      this.#denial = problemOf(error).message;
+    };
+    await pages[Symbol.asyncIterator]().next().catch(onError);
   }
 
   async #untilChange(): Promise<void> {
-    if (![...this.#requests, ...this.#sessions].some(({ changes }) => changes.size > 0)) {
+    if (this.#all.every(({ changes }) => changes.size === 0)) {
       const change = new Promise<void>((resolve) => {
         const cancel = this.#clock.schedule(CHECK_MS, resolve);
         this.#wake = () => {
@@ -213,20 +196,4 @@ class LiveStream {
     }
     await sleep(this.#clock, BATCH_MS, this.#signal);
   }
-}
-
-const requestKinds = typeNames.map(requestResource);
-
-/** Those that the user may list and watch. Without an answer, all: the watch then says why. */
-async function listable(
-  { own }: OpenCluster,
-  resources: readonly Resource[],
-  scope: Scope,
-): Promise<readonly Resource[]> {
-  const answers = await Promise.all(
-    resources.map(({ group, plural: resource }) =>
-      own.isAllowed({ verb: 'list', group, resource, ...scope }).catch(() => true),
-    ),
-  );
-  return resources.filter((_, index) => answers[index]);
 }
