@@ -55,14 +55,15 @@ export function RequestActions({ row, templateVersion, onClose }: RequestActions
 
 const reason: FlagField = { flag: 'reason', label: 'Reason' };
 
-const endAct = (verb: string): Act => ({ verb, done: `${verb}: requested`, command: 'revoke', fields: [reason] });
+const endAct = (verb: string, done: string): Act => ({ verb, done, command: 'revoke', fields: [reason] });
 
 function ownActs({ state, final, claimable, extendable }: RequestRow): readonly Act[] {
   const acts: Act[] = [];
   const by: FlagField = { flag: 'by', label: 'How much longer', placeholder: '30m', required: true };
   if (claimable) acts.push({ verb: 'Start', done: 'Started', command: 'claim', isMain: true, fields: [] });
   if (extendable) acts.push({ verb: 'Extend', done: 'Extension requested', command: 'extend', fields: [by, reason] });
-  if (!final && state !== 'Ending') acts.push(endAct(state === 'Waiting' ? 'Withdraw' : 'Give back'));
+  if (!final && state !== 'Ending')
+    acts.push(state === 'Waiting' ? endAct('Withdraw', 'Withdrawn') : endAct('Give back', 'Given back'));
   return acts;
 }
 
@@ -82,7 +83,7 @@ function othersActs({ about, choice, state, duration }: RequestRow, templateVers
     });
   if (choice !== '')
     acts.push({ verb: 'Deny', done: 'Denied', command: 'deny', flags: { about }, fields: [reason], what });
-  if (state === 'Open') acts.push(endAct('Revoke'));
+  if (state === 'Open') acts.push(endAct('Revoke', 'Revoked'));
   return acts;
 }
 

@@ -8,6 +8,9 @@ export function setServerTime(serverMs: number): void {
   aheadMs = serverMs - Date.now();
 }
 
+/** How far the clock of the API server is ahead of this machine's. */
+export const clockAheadMs = (): number => aheadMs;
+
 export const nowMs = (): number => Date.now() + aheadMs;
 
 /** Resolves after `ms`. */

@@ -104,7 +104,7 @@ function Form({ template }: { readonly template: KubeObject }) {
   const flags = {
     ...(duration === '' ? {} : { for: duration }),
     ...(reason === '' ? {} : { reason }),
-    ...(at === '' ? {} : { at: isoOfLocal(at) }),
+    ...(at === '' || emergency ? {} : { at: isoOfLocal(at) }),
     ...(pod === '' ? {} : { pod }),
     ...(emergency ? { emergency: true as const } : {}),
   };
@@ -122,6 +122,7 @@ function Form({ template }: { readonly template: KubeObject }) {
     say('Requested', result);
   };
   const { usual, longest } = boundsOf(template);
+  const ahead = config?.start?.maxAhead;
   return (
     <>
       <p>
@@ -141,7 +142,7 @@ function Form({ template }: { readonly template: KubeObject }) {
             label="Reason"
             value={reason}
             onValue={setReason}
-            required={config?.reason !== undefined}
+            required={emergency || config?.reason !== undefined}
             hint={config?.reason?.prompt}
           />
           {config?.emergency && (
@@ -150,7 +151,9 @@ function Form({ template }: { readonly template: KubeObject }) {
               emergency: another person reviews it afterwards
             </label>
           )}
-          {!emergency && <Field label="Not before" value={at} onValue={setAt} isTime />}
+          {ahead !== undefined && !emergency && (
+            <Field label="Not before" value={at} onValue={setAt} isTime hint={`At most ${ahead} ahead.`} />
+          )}
           {type === 'exec' && <Field label="Pod" value={pod} onValue={setPod} hint="Empty: the server chooses one." />}
           <Failed action={action} />
           <p class="actions">
@@ -214,13 +217,11 @@ function Approvers({ call }: { readonly call: RunCall }) {
     <section>
       <h2>Who can approve</h2>
       {result?.exitCode === 0 ? <Messages result={result} /> : <Failed action={{ result, error }} />}
-      <ul class="list">
-        {found.slice(0, 20).map(({ kind, name, countsFor }) => (
-          <li key={`${kind} ${name} ${countsFor}`}>
-            {kind} <b>{name}</b> <span class="quiet">counts for {countsFor}</span>
-          </li>
-        ))}
-      </ul>
+      {found.map(({ kind, name, countsFor }) => (
+        <p key={`${kind} ${name} ${countsFor}`}>
+          {kind} <b>{name}</b> <span class="quiet">counts for {countsFor}</span>
+        </p>
+      ))}
     </section>
   );
 }

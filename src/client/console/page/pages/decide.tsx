@@ -22,14 +22,21 @@ export function Decide() {
   );
 }
 
+/** What is not usual about a request. */
+export const Marks = ({ row: { emergency, about } }: { readonly row: RequestRow }) => (
+  <>
+    {emergency && <Chip tone="bad">Emergency</Chip>}{' '}
+    {about !== '' && about !== 'Access' && <Chip tone="wait">{about}</Chip>}
+  </>
+);
+
 const columns: readonly Column<RequestRow>[] = [
   { title: 'Who', cell: (row) => row.requester },
   {
     title: 'For what',
     cell: (row) => (
       <>
-        <Go to={requestPath(row.key)}>{row.template}</Go> {row.emergency && <Chip tone="bad">Emergency</Chip>}{' '}
-        {row.about !== 'Access' && <Chip tone="wait">{row.about}</Chip>}
+        <Go to={requestPath(row.key)}>{row.template}</Go> <Marks row={row} />
         <p class="quiet">{row.namespace}</p>
       </>
     ),

@@ -72,9 +72,9 @@ const columns: readonly Column<RequestRow>[] = [
   { title: 'Template', cell: (row) => row.template },
   { title: 'State', cell: (row) => <StateChip state={row.state} /> },
   { title: 'Until', cell: (row) => <When row={row} spoken={false} /> },
-  { title: 'Why', cell: (row) => row.why, wide: true },
+  { title: 'Why', cell: (row) => row.why },
   {
-    title: 'Once more',
+    title: 'Again',
     cell: (row) => <Go to={`/ask/${row.namespace}/${row.type}/${row.template}`}>Ask again</Go>,
   },
 ];

@@ -3,7 +3,8 @@ import { paths, type RequestPage, type Section } from '../../wire.ts';
 import { RequestActions } from '../actions.tsx';
 import { CallError, get } from '../api.ts';
 import { useApp } from '../app.ts';
-import { Chip, Code, Out, StateChip, Time, Title } from '../ui.tsx';
+import { Code, Countdown, Out, StateChip, Time, Title } from '../ui.tsx';
+import { Marks } from './decide.tsx';
 import { When } from './mine.tsx';
 
 interface Found {
@@ -62,15 +63,20 @@ function Details({ page: { row, sections, templateVersion, events }, isMine, onC
     <>
       <article class="card">
         <h2>
-          {row.requester}: {row.template} <StateChip state={row.state} />{' '}
-          {row.emergency && <Chip tone="bad">Emergency</Chip>}
+          {row.requester} asks for {row.template}, {row.duration} <StateChip state={row.state} />
+          <Marks row={row} />
           <When row={row} spoken={isMine} />
         </h2>
         <p>{row.reason}</p>
         {row.link !== '' && <Out href={row.link} />}
         {row.why !== '' && <p>{row.why}</p>}
         {isMine && row.use !== '' && <Code text={row.use} />}
-        {row.choice !== '' && !row.choice.startsWith('approve,') && <p>You can only: {row.choice}.</p>}
+        {row.choice.startsWith('deny') && <p>You can only {row.choice}.</p>}
+        {row.choice !== '' && row.decideByMs !== undefined && (
+          <p>
+            To be decided: <Countdown endsMs={row.decideByMs} />
+          </p>
+        )}
         <RequestActions row={row} templateVersion={templateVersion} onClose={onClose} />
       </article>
       {sections.map((section) => (
