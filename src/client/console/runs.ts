@@ -180,6 +180,9 @@ export async function runCommand(
     run: () => Promise.reject(new Error('the console starts no programs')),
   };
   let opened: Promise<ClusterConnection> | undefined;
+  const close = async (): Promise<void> => opened?.then(({ cluster }) => cluster.close()).catch(() => undefined);
+  // Most commands leave it to the end of the process to end their calls.
+  signal.addEventListener('abort', close);
   let exitCode: number;
   try {
     const { args } = readCommandLine([...words, '--output=json', ...kubectlFlags, ...options.flags], [command]);
@@ -195,7 +198,8 @@ export async function runCommand(
     printError(problem.message);
     exitCode = signal.aborted ? exits.interrupted : problem.exitCode;
   } finally {
-    await opened?.then(({ cluster }) => cluster.close()).catch(() => undefined);
+    signal.removeEventListener('abort', close);
+    await close();
   }
   // As people type it: the files of the journal have only their names elsewhere.
   const shown = words.flatMap((word) => {
