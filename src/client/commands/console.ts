@@ -10,9 +10,9 @@ import { handlersOf } from '../console/handlers.ts';
 import { JournalFolder } from '../console/journal.ts';
 import { type OpenFile, opener, startOpener, writeOpenFile } from '../console/open-file.ts';
 import { type ConsoleServer, startConsole } from '../console/server.ts';
+import { defaultPort } from '../console/wire.ts';
 import { Problem } from '../problem.ts';
 
-const DEFAULT_PORT = 7340;
 const IDLE_MS = 30 * 60_000;
 const CHECK_MS = 10_000;
 
@@ -22,7 +22,7 @@ export const openConsole: Command = {
   details:
     'Serves the page on this machine (127.0.0.1) for you alone, with your credentials, until Ctrl-C, or until you have not used it for 30 minutes. What the page does is what the commands of this program do, and it shows these. It begins with all namespaces if you may list their requests, otherwise with that of the context.',
   flags: [
-    { name: 'port', value: 'NUMBER', help: `The port; 0 takes a free one. Default: ${DEFAULT_PORT}.` },
+    { name: 'port', value: 'NUMBER', help: `The port; 0 takes a free one. Default: ${defaultPort}.` },
     {
       name: 'no-open',
       help: 'Open no browser, and print the URL instead. It contains a token: who has it can use the page as you.',
@@ -85,7 +85,7 @@ export const openConsole: Command = {
 };
 
 function portOf(args: Args): number {
-  const text = args.text('port') ?? String(DEFAULT_PORT);
+  const text = args.text('port') ?? String(defaultPort);
   if (/^\d{1,5}$/.test(text) && Number(text) < 65_536) return Number(text);
   throw usageProblem(`--port is ${JSON.stringify(text)}; it must be a number from 0 to 65535`, 'console');
 }

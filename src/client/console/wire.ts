@@ -4,6 +4,9 @@
  */
 export const tokenHeader = 'x-drawbridge-console';
 
+/** Where it listens. */
+export const defaultPort = 7340;
+
 export const paths = {
   /** GET: `Start`. */
   start: '/api/start',

@@ -21,6 +21,8 @@ const none: Live = { requests: new Map(), sessions: new Map(), synced: false, pr
 /** The server sends a line every 5 s. */
 const SILENT_MS = 12_000;
 const RETRY_MS = 1000;
+/** Rows that arrive meanwhile are shown together: each time, all lists are made again. */
+const SHOW_MS = 100;
 
 /** Follows the requests and sessions of a namespace, or of all; reconnects until it is unmounted. */
 export function useLive(namespace: string | undefined, enabled: boolean): Live {
@@ -51,6 +53,11 @@ async function follow(namespace: string | undefined, stop: AbortSignal, set: (li
     const [requests, sessions] = [new Map<string, RequestRow>(), new Map<string, SessionRow>()];
     const isFirst = !live.synced;
     let synced = false;
+    let cancelShow: (() => void) | undefined;
+    const show = (): void => {
+      cancelShow = undefined;
+      change({ requests: new Map(requests), sessions: new Map(sessions), synced: live.synced || synced });
+    };
     try {
       const response = await call(paths.live, { query: { namespace }, signal: connection.signal });
       for await (const text of lines(response)) {
@@ -60,10 +67,11 @@ async function follow(namespace: string | undefined, stop: AbortSignal, set: (li
         if ('beat' in line) {
           setServerTime(line.beat.nowMs);
           change({ problem: line.beat.failing });
-        } else if ('synced' in line) synced = true;
+          continue;
+        }
+        if ('synced' in line) synced = true;
         else apply(line, requests, sessions);
-        if (synced || isFirst)
-          change({ requests: new Map(requests), sessions: new Map(sessions), synced: live.synced || synced });
+        if (synced || isFirst) cancelShow ??= after(SHOW_MS, show);
       }
       change({ problem: 'The console ended the connection; connecting again' });
     } catch (error) {
@@ -73,6 +81,7 @@ async function follow(namespace: string | undefined, stop: AbortSignal, set: (li
       if (refused) return;
     } finally {
       silent();
+      cancelShow?.();
       stop.removeEventListener('abort', end);
     }
     await pause(RETRY_MS);

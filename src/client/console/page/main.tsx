@@ -1,7 +1,7 @@
 import './main.css';
 import { type ComponentType, render } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { paths, type RequestRow, type RunResult, type Start } from '../wire.ts';
+import { defaultPort, paths, type RequestRow, type RunResult, type Start } from '../wire.ts';
 import { type CallError, call, get, takeToken } from './api.ts';
 import { type App, AppContext } from './app.ts';
 import { type Live, useLive } from './live.ts';
@@ -156,7 +156,8 @@ function Closed({ problem }: { readonly problem: CallError | undefined }) {
       )}
       {isClosed || problem ? (
         <p>
-          To open the console, run in a terminal: <code>kubectl drawbridge console</code>
+          To open the console, run in a terminal:{' '}
+          <code>{`kubectl drawbridge console${location.port === String(defaultPort) ? '' : ` --port ${location.port}`}`}</code>
         </p>
       ) : (
         <p role="status">Connecting to the cluster …</p>
@@ -173,7 +174,10 @@ interface WhereProps {
 
 /** Which namespace, as whom, and whether what the page shows is live. */
 function Where({ namespace, onNamespace, app: { start, live } }: WhereProps) {
-  const known = useMemo(() => [...new Set([...live.requests.values()].map((row) => row.namespace))].sort(), [live]);
+  const known = useMemo(
+    () => [...new Set([...live.requests.values()].map((row) => row.namespace))].sort(),
+    [live.requests],
+  );
   const [tone, text] = live.refused
     ? (['bad', 'Console ended'] as const)
     : live.problem !== undefined

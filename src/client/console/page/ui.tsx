@@ -125,14 +125,16 @@ export function useFilter<T>(
   textOf: (row: T) => string,
 ): readonly [found: readonly T[], field: JSX.Element] {
   const [typed, set] = useState('');
-  const found = useMemo(() => {
-    const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
-    if (words.length === 0) return rows;
-    return rows.filter((row) => {
-      const text = textOf(row).toLowerCase();
-      return words.every((word) => text.includes(word));
-    });
-  }, [rows, typed, textOf]);
+  const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
+  const isFiltered = words.length > 0;
+  const texts = useMemo(
+    () => (isFiltered ? rows.map((row) => textOf(row).toLowerCase()) : []),
+    [rows, textOf, isFiltered],
+  );
+  const found = useMemo(
+    () => (isFiltered ? rows.filter((_, at) => words.every((word) => texts[at]?.includes(word))) : rows),
+    [rows, texts, typed],
+  );
   const count = typed === '' ? rows.length : `${found.length} of ${rows.length}`;
   const field = (
     <search class="row">

@@ -63,7 +63,7 @@ function Details({ page: { row, sections, templateVersion, events }, isMine, onC
     <>
       <article class="card">
         <h2>
-          {row.requester} asks for {row.template}, {row.duration} <StateChip state={row.state} />
+          {row.requester} asks for {row.template} <StateChip state={row.state} />
           <Marks row={row} />
           <When row={row} spoken={isMine} />
         </h2>
@@ -72,9 +72,10 @@ function Details({ page: { row, sections, templateVersion, events }, isMine, onC
         {row.why !== '' && <p>{row.why}</p>}
         {isMine && row.use !== '' && <Code text={row.use} />}
         {row.choice.startsWith('deny') && <p>You can only {row.choice}.</p>}
+        {row.choice !== '' && <p>How long: {row.duration}</p>}
         {row.choice !== '' && row.decideByMs !== undefined && (
           <p>
-            To be decided: <Countdown endsMs={row.decideByMs} />
+            To decide: <Countdown endsMs={row.decideByMs} />
           </p>
         )}
         <RequestActions row={row} templateVersion={templateVersion} onClose={onClose} />
