@@ -12,10 +12,11 @@ import { accessSessions } from '../../api/access/access-session.ts';
 import type { KubeObject } from '../../api/object.ts';
 import { type Clock, sleep } from '../../kit/clock.ts';
 import { unlessAborted } from '../../kit/promises.ts';
+import { isForbidden } from '../../kube/errors.ts';
 import { requestResource, typeNames } from '../access-requests.ts';
 import { awaitedDecision, choicesOf } from '../choices.ts';
 import { type ClusterConnection, inNamespace, serverNow } from '../cluster-connection.ts';
-import { problemOf } from '../problem.ts';
+import { isNotServed, problemOf } from '../problem.ts';
 import { type Call, Refusal } from './call.ts';
 import { type FollowedRows, followRows, type StoredRow, takeChanges } from './followed-rows.ts';
 import { requestRow, sessionRow, withDecision } from './rows.ts';
@@ -64,9 +65,8 @@ class LiveStream {
   readonly #sessions: FollowedRows<SessionRow>[];
   /** Of requests that wait, by key: the row, and the choice that the page knows. */
   readonly #choices = new Map<string, { readonly of: RequestRow; readonly choice: string }>();
-  /** Why no kind could be listed yet. */
-  #denial: string | undefined;
-  #hasAsked = false;
+  /** Why a kind cannot be listed; `about`: what the watch said. */
+  #denial: { readonly about: string; readonly message?: string; readonly isFinal?: boolean } | undefined;
   #wake = (): void => undefined;
 
   constructor(
@@ -96,8 +96,7 @@ class LiveStream {
     for (;;) {
       await this.#sendChanges(send);
       const nowMs = this.#clock.monotonic();
-      const isSynced = this.#all.every(({ store, changes }) => changes.size === 0 && (store.synced || store.failing));
-      if (isSynced && !hasSynced) {
+      if (!hasSynced && this.#isSynced()) {
         hasSynced = true;
         await send({ synced: true });
       }
@@ -169,22 +168,31 @@ class LiveStream {
     for (const { store, release } of this.#all)
       if (isListed && !store.synced && (store.failing?.forMs ?? 0) > GIVE_UP_MS) release();
     const { failing } = this.#requests.find(({ store }) => store.failing && store.synced === isListed)?.store ?? {};
-    if (failing && !isListed && !this.#hasAsked) void this.#askWhy();
-    return isListed ? failing?.reason : failing && (this.#denial ?? failing.reason);
+    if (!failing) return undefined;
+    if (this.#denial?.about !== failing.reason) void this.#askWhy(failing.reason);
+    return this.#denial?.message ?? failing.reason;
   }
 
-  /** The problem of a list says what to do, and that of a watch does not. */
-  async #askWhy(): Promise<void> {
-    this.#hasAsked = true;
+  /** The problem of a list says what to do, and the error of a watch does not. */
+  async #askWhy(about: string): Promise<void> {
+    this.#denial = { about };
     const pages = this.#connection.cluster.own.pages(requestResource('pod'), { ...this.#scope, limit: 1 });
     const onError = (error: unknown): void => {
-      this.#denial = problemOf(error).message;
+      const isFinal = isForbidden(error) || isNotServed(error);
+      this.#denial = { about, message: problemOf(error).message, isFinal };
     };
     await pages[Symbol.asyncIterator]().next().catch(onError);
   }
 
+  /** Never while the cluster cannot be reached: the page keeps its older rows until then. */
+  #isSynced(): boolean {
+    if (!this.#denial?.isFinal && !this.#requests.some(({ store }) => store.synced)) return false;
+    return this.#all.every(({ store, changes }) => changes.size === 0 && (store.synced || store.failing));
+  }
+
   async #untilChange(): Promise<void> {
-    if (this.#all.every(({ changes }) => changes.size === 0)) {
+    const isQuiet = (): boolean => this.#all.every(({ changes }) => changes.size === 0);
+    if (isQuiet()) {
       const change = new Promise<void>((resolve) => {
         const cancel = this.#clock.schedule(CHECK_MS, resolve);
         this.#wake = () => {
@@ -194,6 +202,6 @@ class LiveStream {
       });
       await unlessAborted(change, this.#signal);
     }
-    await sleep(this.#clock, BATCH_MS, this.#signal);
+    if (!isQuiet()) await sleep(this.#clock, BATCH_MS, this.#signal);
   }
 }
