@@ -26,7 +26,7 @@ const methods: Readonly<Record<string, readonly string[]>> = {
 };
 
 const pagePath =
-  /^\/(?:(?:ask|mine|decide|open|recordings|audit|bindings|inventory|health)?|requests\/[^/]+\/[^/]+\/[^/]+)$/;
+  /^\/(?:(?:ask|mine|decide|open|recordings|audit|bindings|inventory|health)?|(?:ask|requests)\/[^/]+\/[^/]+\/[^/]+)$/;
 
 const assetTypes: Readonly<Record<string, string>> = {
   html: 'text/html; charset=utf-8',
