@@ -91,26 +91,7 @@ class LiveStream {
   }
 
   async run(send: Send): Promise<void> {
-    let [hasSynced, failing, beatAtMs] = [false, undefined as string | undefined, 0];
-    let choicesAtMs = this.#clock.monotonic() + CHOICES_MS;
-    for (;;) {
-      await this.#sendChanges(send);
-      const nowMs = this.#clock.monotonic();
-      if (!hasSynced && this.#isSynced()) {
-        hasSynced = true;
-        await send({ synced: true });
-      }
-      const failure = this.#failure();
-      if (nowMs >= beatAtMs || failure !== failing) {
-        await send({ beat: { failing: failure, nowMs: serverNow(this.#connection, this.#clock) } });
-        [failing, beatAtMs] = [failure, nowMs + BEAT_MS];
-      }
-      if (nowMs >= choicesAtMs) {
-        choicesAtMs = nowMs + CHOICES_MS;
-        this.#askChoicesAgain();
-      }
-      await this.#untilChange();
-    }
+    await Promise.all([this.#sendRows(send), this.#sendBeats(send)]);
   }
 
   release(): void {
@@ -119,6 +100,35 @@ class LiveStream {
 
   get #all(): readonly FollowedRows<unknown>[] {
     return [...this.#requests, ...this.#sessions];
+  }
+
+  async #sendBeats(send: Send): Promise<void> {
+    let [failing, beatAtMs] = [undefined as string | undefined, 0];
+    for (;;) {
+      const nowMs = this.#clock.monotonic();
+      const failure = this.#failure();
+      if (nowMs >= beatAtMs || failure !== failing) {
+        await send({ beat: { failing: failure, nowMs: serverNow(this.#connection, this.#clock) } });
+        [failing, beatAtMs] = [failure, nowMs + BEAT_MS];
+      }
+      await sleep(this.#clock, CHECK_MS, this.#signal);
+    }
+  }
+
+  async #sendRows(send: Send): Promise<void> {
+    let [hasSynced, choicesAtMs] = [false, this.#clock.monotonic() + CHOICES_MS];
+    for (;;) {
+      await this.#sendChanges(send);
+      if (!hasSynced && this.#isSynced()) {
+        hasSynced = true;
+        await send({ synced: true });
+      }
+      if (this.#clock.monotonic() >= choicesAtMs) {
+        choicesAtMs += CHOICES_MS;
+        this.#askChoicesAgain();
+      }
+      await this.#untilChange();
+    }
   }
 
   async #sendChanges(send: Send): Promise<void> {
@@ -145,11 +155,13 @@ class LiveStream {
     const decisionOf = choicesOf(this.#connection);
     const rows = stored.map(async ({ row, waiting }): Promise<readonly RequestRow[]> => {
       if (!waiting) return [];
-      // A failed call leaves the choice empty until the next question.
-      const decision = await decisionOf(waiting).catch(() => undefined);
-      const decided = withDecision(row, waiting, decision, serverNow(this.#connection, this.#clock));
-      const { of, choice } = this.#choices.get(row.key) ?? {};
-      if (of === row && choice === decided.choice) return [];
+      const known = this.#choices.get(row.key);
+      const decided = await decisionOf(waiting).then(
+        (decision) => withDecision(row, waiting, decision, serverNow(this.#connection, this.#clock)),
+        // Until it is asked again.
+        () => ({ ...row, choice: known?.choice ?? '' }),
+      );
+      if (known?.of === row && known.choice === decided.choice) return [];
       this.#choices.set(row.key, { of: row, choice: decided.choice });
       return [decided];
     });
