@@ -1,5 +1,202 @@
+import { create, type RecordingEvent, type Source } from 'asciinema-player';
 import { render } from 'preact';
-import 'asciinema-player/dist/bundle/asciinema-player.css';
-import './main.css';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import './player.css';
+import { paths } from '../wire.ts';
+import { call, lines } from './api.ts';
+import { type App, AppContext } from './app.ts';
+import { EndSession } from './session.tsx';
+import { Time } from './ui.tsx';
 
-render(<h1>Session</h1>, document.body);
+/** Of the path: see `PlayerLink`. */
+const query = Object.fromEntries(new URLSearchParams(location.search));
+const { namespace = '', name = '', from } = query;
+const isLive = from === 'sessions';
+
+/** The person in the session chooses its size: a larger one would take the memory of this tab. */
+const [MAX_COLS, MAX_ROWS] = [500, 200];
+/** Characters of a recording. */
+const MAX_LENGTH = 128 * 1024 * 1024;
+
+/** Of `80x24`. */
+function sizeOf(text: string) {
+  const [cols, rows] = text.split('x').map(Number);
+  return { cols: Math.min(cols || 80, MAX_COLS), rows: Math.min(rows || 24, MAX_ROWS) };
+}
+
+interface Header {
+  readonly width: number;
+  readonly height: number;
+  readonly timestamp: number;
+}
+
+/** A line of asciicast v2, which the console has checked. */
+interface Line {
+  readonly text: string;
+  readonly header?: Header;
+  readonly event?: RecordingEvent;
+}
+
+/** Rejects if the last line says that the view broke off, or that the recording is damaged. */
+async function* cast(signal: AbortSignal): AsyncIterable<Line> {
+  for await (const text of lines(await call(paths.cast, { query, signal }))) {
+    const line = JSON.parse(text) as readonly [number, string, string] | Header | { readonly message: string };
+    if ('message' in line) throw new Error(line.message);
+    if ('width' in line) yield { text, header: line };
+    else {
+      const [seconds, code, data] = line;
+      const shown = code === 'r' ? Object.values(sizeOf(data)).join('x') : data;
+      // Input may have passwords.
+      yield code === 'i' ? { text } : { text, event: [seconds * 1000, code as 'o' | 'r' | 'm', shown] };
+    }
+  }
+}
+
+interface Shown {
+  readonly source?: Source;
+  readonly startedMs?: number;
+  /** Of the download. */
+  readonly url?: string;
+  /** Characters so far. */
+  readonly length?: number;
+  /** Why the session ended: its last marker. */
+  readonly why?: string;
+  readonly problem?: string;
+}
+type Show = (change: Shown) => void;
+
+/** What asciinema-player calls a driver. It takes one as a source, which its types lack. */
+const liveSource =
+  (show: Show) =>
+  ({ dispatch }: { readonly dispatch: (event: string, data?: unknown) => void }) => {
+    const stop = new AbortController();
+    const follow = async (): Promise<void> => {
+      let why = '';
+      for await (const { header, event: [, code, data] = [] } of cast(stop.signal)) {
+        if (header) {
+          dispatch('reset', { size: sizeOf(`${header.width}x${header.height}`) });
+          dispatch('playing');
+        }
+        if (code === 'o') dispatch('output', data);
+        if (code === 'r') dispatch('resize', sizeOf(String(data)));
+        if (code === 'm') why = String(data);
+      }
+      show({ why });
+    };
+    const play = (): boolean => {
+      follow()
+        .catch(({ message }: Error) => stop.signal.aborted || show({ problem: message }))
+        .finally(() => dispatch('pause'));
+      return true;
+    };
+    return { play, stop: () => stop.abort(), getTiming: () => ({ time: null, rate: 0, sampledAt: 0 }) };
+  };
+
+/** Shows also what precedes a damage. */
+async function load(show: Show, signal: AbortSignal): Promise<void> {
+  const [texts, events]: [string[], RecordingEvent[]] = [[], []];
+  let [size, length] = [sizeOf(''), 0];
+  try {
+    for await (const { text, header, event } of cast(signal)) {
+      texts.push(`${text}\n`);
+      length += text.length;
+      if (length > MAX_LENGTH) throw new Error('The recording is too large for a browser. Play it in a terminal.');
+      if (texts.length % 1000 === 0) show({ length });
+      if (header) show({ startedMs: header.timestamp * 1000 });
+      if (header) size = sizeOf(`${header.width}x${header.height}`);
+      if (event) events.push(event);
+    }
+    show({ why: String(events.findLast(([, code]) => code === 'm')?.[2] ?? '') });
+  } catch (error) {
+    if (!signal.aborted) show({ problem: (error as Error).message });
+  }
+  if (events.length === 0) return;
+  const recording = { ...size, events };
+  const url = URL.createObjectURL(new Blob(texts, { type: 'application/x-asciicast' }));
+  show({ url, source: { data: {}, parser: () => recording } });
+}
+
+/** Another speed makes another player, which goes on at the same time. */
+function Terminal({ source, speed }: { readonly source: Source; readonly speed: number }) {
+  const ref = useRef<HTMLDivElement>(null);
+  const seconds = useRef(0);
+  useEffect(() => {
+    if (!ref.current) return undefined;
+    const options = { autoPlay: true, fit: 'both', idleTimeLimit: 2, controls: !isLive } as const;
+    const player = create(source, ref.current, { ...options, speed, startAt: seconds.current });
+    return () => {
+      seconds.current = player.getCurrentTime();
+      player.dispose();
+    };
+  }, [source, speed]);
+  return <div ref={ref} class="terminal" />;
+}
+
+function Player() {
+  const [shown, setShown] = useState<Shown>({});
+  const [speed, setSpeed] = useState(1);
+  useEffect(() => {
+    const show: Show = (change) => setShown((now) => ({ ...now, ...change }));
+    const stop = new AbortController();
+    if (isLive) show({ source: liveSource(show) as unknown as Source });
+    else void load(show, stop.signal);
+    return () => stop.abort();
+  }, []);
+  const { source, startedMs, url, length = 0, why, problem } = shown;
+  const hasEnded = why !== undefined || problem !== undefined;
+  return (
+    <>
+      <header>
+        <h1>{isLive ? 'Live session' : 'Recording'}</h1>
+        <p>{window.name}</p>
+        {startedMs !== undefined && (
+          <p>
+            began <Time ms={startedMs} />
+          </p>
+        )}
+        {isLive && !hasEnded && <EndSession namespace={namespace} name={name} />}
+        {url !== undefined && (
+          <>
+            <label>
+              Speed{' '}
+              <select value={speed} onChange={({ currentTarget }) => setSpeed(Number(currentTarget.value))}>
+                {[0.5, 1, 2, 4, 8, 16].map((one) => (
+                  <option key={one}>{one}</option>
+                ))}
+              </select>
+            </label>
+            <a class="button" href={url} download={`${name}.cast`}>
+              Download
+            </a>
+          </>
+        )}
+        <p class="quiet">
+          {name} in namespace {namespace}
+        </p>
+      </header>
+      <main>
+        {!source && !hasEnded && <p role="status">Reading the recording … {Math.round(length / 1e6)} MB</p>}
+        {problem !== undefined && (
+          <p role="alert" class="error">
+            {problem}
+          </p>
+        )}
+        {why !== undefined && (
+          <p role="status" class="note">
+            {why === '' ? 'The end of the session is unknown.' : `Ended: ${why}`}
+          </p>
+        )}
+        {source && <Terminal source={source} speed={speed} />}
+      </main>
+    </>
+  );
+}
+
+document.title = `${window.name || name} · drawbridge`;
+render(
+  // Its dialog needs no more: the page shows the end of the session.
+  <AppContext.Provider value={{ say: () => undefined } as unknown as App}>
+    <Player />
+  </AppContext.Provider>,
+  document.body,
+);

@@ -1,3 +1,54 @@
-export function Bindings() {
-  return <h1>Bindings</h1>;
+import { Listing, two } from '../listing.tsx';
+import { Chip, type Column, Title } from '../ui.tsx';
+
+interface Condition {
+  readonly type: string;
+  readonly status: string;
+  readonly message?: string;
 }
+
+export interface Conditioned {
+  readonly metadata: { readonly name: string; readonly namespace?: string };
+  readonly status?: { readonly conditions?: readonly Condition[]; readonly providerPrettyName?: string };
+}
+
+/** The condition Ready, and the others, those with a problem first. */
+export const conditionColumns: readonly Column<Conditioned>[] = [
+  {
+    title: 'Ready',
+    cell: ({ status }) => {
+      const ready = status?.conditions?.find(({ type }) => type === 'Ready')?.status ?? 'Unknown';
+      return <Chip tone={ready === 'True' ? 'good' : ready === 'False' ? 'bad' : 'wait'}>{ready}</Chip>;
+    },
+  },
+  {
+    title: 'Conditions',
+    cell: ({ status }) => (
+      <ul class="list">
+        {(status?.conditions ?? [])
+          .toSorted((a, b) => Number(a.status === 'True') - Number(b.status === 'True'))
+          .map((one) => (
+            <li key={one.type}>{two(`${one.type}: ${one.status}`, one.message)}</li>
+          ))}
+      </ul>
+    ),
+  },
+];
+
+const columns: readonly Column<Conditioned>[] = [
+  { title: 'Binding', cell: ({ metadata, status }) => two(metadata.name, status?.providerPrettyName) },
+  ...conditionColumns,
+];
+
+export const Bindings = () => (
+  <>
+    <Title>Bindings</Title>
+    <Listing
+      command={{ command: 'binding status' }}
+      caption="Bindings of this cluster to services of others"
+      columns={columns}
+      keyOf={({ metadata }) => metadata.name}
+      empty="No bindings."
+    />
+  </>
+);

@@ -1,3 +1,52 @@
+import { useApp } from '../app.ts';
+import { useServerNamespace } from '../journal.tsx';
+import { Listing } from '../listing.tsx';
+import { clockAheadMs } from '../time.ts';
+import { Chip, type Column, Title, type Tone } from '../ui.tsx';
+
+/** Of `doctor`. */
+type Check = Readonly<Record<'check' | 'result' | 'message', string>>;
+
+const toneOf: Readonly<Record<string, Tone>> = { ok: 'good', found: 'bad' };
+
+const columns: readonly Column<Check>[] = [
+  { title: 'Check', cell: ({ check }) => check },
+  { title: 'Result', cell: ({ result }) => <Chip tone={toneOf[result] ?? 'warn'}>{result}</Chip> },
+  { title: 'What', cell: ({ message }) => message },
+];
+
 export function Health() {
-  return <h1>Health</h1>;
+  const { start } = useApp();
+  const [namespace, field] = useServerNamespace();
+  const aheadS = Math.round(clockAheadMs() / 1000);
+  const facts = {
+    'API server': start.server,
+    You: start.user,
+    'Your groups': start.groups.join(', '),
+    'This client': start.version,
+    Clocks: aheadS === 0 ? 'agree' : `the API server is ${Math.abs(aheadS)} s ${aheadS > 0 ? 'ahead' : 'behind'}`,
+  };
+  return (
+    <>
+      <Title>Health</Title>
+      <section>
+        <dl>
+          {Object.entries(facts).map(([title, text]) => (
+            <div key={title}>
+              <dt>{title}</dt>
+              <dd>{text}</dd>
+            </div>
+          ))}
+        </dl>
+      </section>
+      {field}
+      <Listing
+        command={{ command: 'doctor', namespace }}
+        caption="Who can bypass drawbridge, and whether it works"
+        columns={columns}
+        keyOf={({ check, message }) => `${check} ${message}`}
+        empty="No checks."
+      />
+    </>
+  );
 }

@@ -1,0 +1,129 @@
+import type { ComponentChildren, JSX } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import type { VerifyReport } from '../../../audit/verify/report.ts';
+import { reportText } from '../../../audit/verify/report-text.ts';
+import { type Journal, paths, type RunResult } from '../wire.ts';
+import { call } from './api.ts';
+import { Line, Messages, type Tone } from './ui.tsx';
+
+/** In the storage of the page. */
+const namespaceKey = 'server-namespace';
+
+/** The namespace of the server, and a field to choose it. */
+export function useServerNamespace(): readonly [namespace: string, field: JSX.Element] {
+  const [namespace, set] = useState(localStorage.getItem(namespaceKey) ?? 'drawbridge-system');
+  const change = (typed: string): void => {
+    localStorage.setItem(namespaceKey, typed);
+    set(typed);
+  };
+  const field = (
+    <label class="row">
+      Namespace of the server{' '}
+      <input
+        value={namespace}
+        autocomplete="off"
+        onChange={({ currentTarget }) => change(currentTarget.value.trim())}
+      />
+    </label>
+  );
+  return [namespace, field];
+}
+
+interface JournalBoxProps {
+  /** What to show of a journal with files. */
+  readonly children: (serverNamespace: string) => ComponentChildren;
+}
+
+/** The files of the journal, and how to get them. Below, what they say. */
+export function JournalBox({ children }: JournalBoxProps) {
+  const [journal, setJournal] = useState<Journal>({ files: [], problems: [] });
+  const [error, setError] = useState<string>();
+  const [busy, setBusy] = useState(false);
+  const [namespace, field] = useServerNamespace();
+  const change = async (...calls: readonly Parameters<typeof call>[1][]): Promise<void> => {
+    setBusy(true);
+    setError(undefined);
+    try {
+      for (const options of calls) setJournal((await (await call(paths.journal, options)).json()) as Journal);
+    } catch (failure) {
+      setError((failure as Error).message);
+    }
+    setBusy(false);
+  };
+  const add = (files: FileList | null | undefined): Promise<void> =>
+    change(...[...(files ?? [])].map((file) => ({ method: 'PUT', query: { name: file.name }, body: file })));
+  const onDrop = (event: DragEvent): void => {
+    event.preventDefault();
+    void add(event.dataTransfer?.files);
+  };
+  useEffect(() => void change({}), []);
+  const { files, problems } = journal;
+  return (
+    <>
+      <section aria-label="Journal" onDragOver={(event) => event.preventDefault()} onDrop={onDrop}>
+        <h2>Journal of the server</h2>
+        {files.length === 0 && <p>Read it from the logs of the server's pods. If it is on a volume, add its files.</p>}
+        {files.map(({ name, bytes, from }) => (
+          <p key={name}>
+            {name} <span class="quiet">{`${(bytes / 1e6).toFixed(1)} MB, ${from === 'pod' ? 'a log' : 'added'}`}</span>
+          </p>
+        ))}
+        {field}
+        <div class="actions">
+          <button type="button" disabled={busy} onClick={() => change({ method: 'POST', query: { namespace } })}>
+            Read the logs
+          </button>
+          <label class="button">
+            Add files
+            <input type="file" class="hidden" multiple onChange={({ currentTarget }) => add(currentTarget.files)} />
+          </label>
+          {files.length > 0 && (
+            <button type="button" disabled={busy} onClick={() => change({ method: 'DELETE' })}>
+              Forget all
+            </button>
+          )}
+          <span role="status">{busy ? 'Reading …' : ''}</span>
+        </div>
+        {[error ?? [], problems].flat().map((problem) => (
+          <p key={problem} role="alert" class="error">
+            {problem}
+          </p>
+        ))}
+      </section>
+      {/* Other files are read anew. */}
+      {files.length > 0 && (
+        <div class="card" key={JSON.stringify(files)}>
+          {children(namespace)}
+        </div>
+      )}
+    </>
+  );
+}
+
+const tones: Readonly<Record<number, Tone>> = { 0: 'good', 1: 'bad', 3: 'warn' };
+
+/** What `audit verify` found, in its words; its last line is the verdict. */
+export function Verdict({ result }: { readonly result: RunResult }) {
+  const { output, exitCode } = result;
+  const text = output === '' ? '' : reportText(withoutFolders(output as VerifyReport)).trimEnd();
+  const [verdict, ...rest] = text.split('\n').toReversed();
+  return (
+    <>
+      <Messages result={result} />
+      {text !== '' && (
+        <div role="status" class="note" style={{ '--tone': `var(--${tones[exitCode] ?? 'bad'})` }}>
+          <strong>{verdict}</strong>
+          <pre>{rest.toReversed().join('\n')}</pre>
+        </div>
+      )}
+      <Line result={result} />
+    </>
+  );
+}
+
+/** The console keeps the files in a folder of its own. */
+function withoutFolders(report: VerifyReport): VerifyReport {
+  return JSON.parse(JSON.stringify(report), (key, value) =>
+    key === 'file' ? String(value).replace(/^.*\//, '') : value,
+  );
+}

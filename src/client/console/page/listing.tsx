@@ -1,0 +1,44 @@
+import type { ComponentChildren } from 'preact';
+import type { ListOutput, RunCall } from '../wire.ts';
+import { type Column, Failed, Line, Table, useFilter, useRun } from './ui.tsx';
+
+interface ListingProps<T> {
+  /** Without a namespace, or with undefined: of all. */
+  readonly command: { readonly [K in keyof RunCall]: RunCall[K] | undefined };
+  readonly caption: string;
+  readonly columns: readonly Column<T>[];
+  readonly keyOf: (row: T) => string;
+  readonly empty: string;
+  /** Which items it shows, in which order. Default: all. */
+  readonly rowsOf?: (items: readonly T[]) => readonly T[];
+  /** Above the table. */
+  readonly picture?: (rows: readonly T[]) => ComponentChildren;
+}
+
+const textOf = (row: unknown): string => JSON.stringify(row);
+
+/** What a command lists, with a filter, its messages, and its line. */
+export function Listing<T>({ command, rowsOf = (items) => items, picture, ...table }: ListingProps<T>) {
+  const read = useRun(command as RunCall);
+  const { result, busy } = read;
+  const { items } = (result?.output ?? {}) as Partial<ListOutput<T>>;
+  const [found, filter] = useFilter(rowsOf(items ?? []), textOf);
+  return (
+    <>
+      {busy && <p role="status">Reading …</p>}
+      {items && filter}
+      {items && picture?.(found)}
+      {items && <Table {...table} rows={found} />}
+      <Failed action={read} />
+      {result?.exitCode === 0 && <Line result={result} />}
+    </>
+  );
+}
+
+/** A cell: what it is about, and below, what is less important. */
+export const two = (main: ComponentChildren, ...under: readonly (string | false | undefined)[]) => (
+  <>
+    {main}
+    <div class="quiet">{under.filter(Boolean).join(', ')}</div>
+  </>
+);
