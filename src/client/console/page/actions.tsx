@@ -69,7 +69,8 @@ function ownActs({ state, final, claimable, extendable }: RequestRow): readonly 
 
 function othersActs({ about, choice, state, duration }: RequestRow, templateVersion: string | undefined): Act[] {
   const acts: Act[] = [];
-  const what = about === 'Review' ? 'the review of ' : about.startsWith('Extension') ? 'the extension of ' : '';
+  const isReview = about === 'Review';
+  const what = isReview ? 'the review of ' : about.startsWith('Extension') ? 'the extension of ' : '';
   const max = { flag: 'max', label: 'At most', placeholder: '30m', hint: `Empty: what it asks for (${duration}).` };
   if (choice.startsWith('approve') && templateVersion !== undefined)
     acts.push({
@@ -77,8 +78,8 @@ function othersActs({ about, choice, state, duration }: RequestRow, templateVers
       done: 'Approved',
       isMain: true,
       command: 'approve',
-      flags: { about, ...(templateVersion === '' ? {} : { 'template-version': templateVersion }) },
-      fields: about === 'Review' ? [reason] : [max, reason],
+      flags: { about, ...(isReview || templateVersion === '' ? {} : { 'template-version': templateVersion }) },
+      fields: isReview ? [reason] : [max, reason],
       what,
     });
   if (choice !== '')

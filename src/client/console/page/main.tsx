@@ -16,7 +16,7 @@ import { Open } from './pages/open.tsx';
 import { Recordings } from './pages/recordings.tsx';
 import { RequestDetails } from './pages/request.tsx';
 import { nowMs, setServerTime } from './time.ts';
-import { Chip, Go, Line, Messages, Title } from './ui.tsx';
+import { Alert, Chip, Go, Line, Messages } from './ui.tsx';
 
 /** Each also has the paths below its own. */
 const pages: readonly (readonly [path: string, title: string, page: ComponentType])[] = [
@@ -63,8 +63,8 @@ function Console() {
   }, []);
   useEffect(() => {
     // A link of a notification can be about another namespace.
-    const [, kind, of] = path.split('/');
-    if (kind === 'requests' && start) setNamespace((now) => (now === undefined ? now : decodeURIComponent(of ?? '')));
+    const of = path.split('/')[2];
+    if (of !== undefined && start) setNamespace((shown) => (shown === undefined ? shown : of));
     if (!first.current) document.querySelector('h1')?.focus();
     else if (start) first.current = false;
     document.querySelector('nav [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
@@ -83,12 +83,13 @@ function Console() {
     ...lists,
     path,
     go: (to) => {
-      history.pushState(null, '', to);
+      if (to !== path) history.pushState(null, '', to);
       scrollTo(0, 0);
       setPath(to);
       setSaid(undefined);
     },
-    say: (text, result) => setSaid({ text, result }),
+    // A text alone leaves what the last command did.
+    say: (text, result) => setSaid((last) => ({ text, result: result ?? last?.result })),
   };
   const [, , Page] = pages.find(([page]) => isAt(path, page)) ?? [];
   return (
@@ -110,26 +111,17 @@ function Console() {
       </header>
       <main id="main" tabIndex={-1}>
         {live.problem !== undefined && (
-          <p role="alert" class="error">
-            {live.problem}
-            {live.refused ? '' : '. What you see may be old.'}
-          </p>
+          <Alert>{live.refused ? live.problem : `${live.problem}. What you see may be old.`}</Alert>
         )}
         <Report said={said} onClose={() => setSaid(undefined)} />
-        {Page ? <Page /> : isAt(path, '/requests') ? <RequestDetails /> : path === '/' ? <Waiting /> : <Nowhere />}
+        {Page ? <Page /> : isAt(path, '/requests') ? <RequestDetails key={path} /> : reading}
       </main>
     </AppContext.Provider>
   );
 }
 
-const Waiting = () => <p role="status">Reading the requests …</p>;
-
-const Nowhere = () => (
-  <>
-    <Title>No such page</Title>
-    <p>Choose one of the pages.</p>
-  </>
-);
+/** At the path `/`, until the rows say which page is the first. */
+const reading = <p role="status">Reading the requests …</p>;
 
 /** Newest first, and those that have not ended before the others. */
 const byAge = (a: RequestRow, b: RequestRow): number =>
@@ -149,19 +141,14 @@ function Closed({ problem }: { readonly problem: CallError | undefined }) {
   return (
     <main>
       <h1>drawbridge</h1>
-      {problem && (
-        <p role="alert" class="error">
-          {problem.message}
-        </p>
-      )}
-      {isClosed || problem ? (
+      {problem && <Alert>{problem.message}</Alert>}
+      {isClosed && (
         <p>
           To open the console, run in a terminal:{' '}
           <code>{`kubectl drawbridge console${location.port === String(defaultPort) ? '' : ` --port ${location.port}`}`}</code>
         </p>
-      ) : (
-        <p role="status">Connecting to the cluster …</p>
       )}
+      {!isClosed && !problem && <p role="status">Connecting to the cluster …</p>}
     </main>
   );
 }
@@ -174,10 +161,7 @@ interface WhereProps {
 
 /** Which namespace, as whom, and whether what the page shows is live. */
 function Where({ namespace, onNamespace, app: { start, live } }: WhereProps) {
-  const known = useMemo(
-    () => [...new Set([...live.requests.values()].map((row) => row.namespace))].sort(),
-    [live.requests],
-  );
+  const known = useMemo(() => new Set([...live.requests.values()].map((row) => row.namespace)), [live.requests]);
   const [tone, text] = live.refused
     ? (['bad', 'Console ended'] as const)
     : live.problem !== undefined
@@ -202,7 +186,7 @@ function Where({ namespace, onNamespace, app: { start, live } }: WhereProps) {
         />
       </label>
       <datalist id="namespaces">
-        {known.map((name) => (
+        {[...known].sort().map((name) => (
           <option key={name} value={name} />
         ))}
       </datalist>
@@ -221,7 +205,7 @@ function Report({ said, onClose }: { readonly said: Said | undefined; readonly o
   const ref = useRef<HTMLDivElement>(null);
   useEffect(() => {
     if (said?.result) ref.current?.focus();
-  }, [said]);
+  }, [said?.result]);
   return (
     <div ref={ref} tabIndex={-1} class={said?.result ? 'report' : 'hidden'}>
       <p role="status">{said?.text}</p>

@@ -4,7 +4,7 @@ import { span } from '../../times.ts';
 import type { RunCall, RunResult } from '../wire.ts';
 import { run } from './api.ts';
 import { useApp } from './app.ts';
-import { after, isoTime, localTime, useNow } from './time.ts';
+import { after, isoOfLocal, isoTime, localTime, useNow } from './time.ts';
 
 /** The heading of a page, and the title of the window. Gets the focus after a navigation. */
 export function Title({ children }: { readonly children: string }) {
@@ -46,6 +46,13 @@ export function Out({ href }: { readonly href: string }) {
     </a>
   );
 }
+
+/** What went wrong. */
+export const Alert = ({ children }: { readonly children: ComponentChildren }) => (
+  <p role="alert" class="error">
+    {children}
+  </p>
+);
 
 export type Tone = 'good' | 'wait' | 'warn' | 'bad' | 'off';
 
@@ -147,28 +154,43 @@ export function useFilter<T>(
   return [found, field];
 }
 
-interface FieldProps {
+export interface FlagField {
+  /** Of the command. */
+  readonly flag: string;
   readonly label: string;
-  readonly value: string;
-  readonly onValue: (value: string) => void;
   readonly hint?: string | undefined;
   readonly placeholder?: string | undefined;
-  readonly required?: boolean | undefined;
-  /** A date and a time, as `YYYY-MM-DDTHH:MM` in the time zone of the reader. */
+  readonly required?: boolean;
+  /** Is typed as a date and a time, in the time zone of the reader. */
   readonly isTime?: boolean;
 }
 
-/** A labelled field of a form. */
-export function Field({ label, value, onValue, hint, placeholder, required = false, isTime }: FieldProps) {
+/** The flags that the reader has typed, and the labelled fields for them. */
+export function useFlags(
+  fields: readonly FlagField[],
+): readonly [flags: Readonly<Record<string, string>>, fields: readonly JSX.Element[]] {
+  const [values, set] = useState<Readonly<Record<string, string>>>({});
+  const flags = fields.flatMap(({ flag, isTime }) => {
+    const value = values[flag]?.trim() ?? '';
+    return value === '' ? [] : [[flag, isTime ? isoOfLocal(value) : value] as const];
+  });
+  const onValue = (flag: string) => (event: { readonly currentTarget: HTMLInputElement }) =>
+    set({ ...values, [flag]: event.currentTarget.value });
+  const elements = fields.map((field) => (
+    <Field key={field.flag} {...field} value={values[field.flag] ?? ''} onInput={onValue(field.flag)} />
+  ));
+  return [Object.fromEntries(flags), elements];
+}
+
+interface FieldProps extends FlagField {
+  readonly value: string;
+  readonly onInput: (event: { readonly currentTarget: HTMLInputElement }) => void;
+}
+
+function Field({ label, value, onInput, hint, placeholder, required = false, isTime }: FieldProps) {
   const id = useId();
-  const common = {
-    id,
-    value,
-    required,
-    autocomplete: 'off',
-    'aria-describedby': hint ? `${id}-hint` : undefined,
-    onInput: (event: { readonly currentTarget: HTMLInputElement }) => onValue(event.currentTarget.value),
-  };
+  const described = hint === undefined ? undefined : `${id}-hint`;
+  const common = { id, value, required, autocomplete: 'off', 'aria-describedby': described, onInput };
   return (
     <p class="field">
       <label for={id}>
@@ -176,11 +198,9 @@ export function Field({ label, value, onValue, hint, placeholder, required = fal
         {required ? '' : <span class="quiet"> (optional)</span>}
       </label>
       {isTime ? <input {...common} type="datetime-local" /> : <input {...common} placeholder={placeholder} />}
-      {hint && (
-        <span class="quiet" id={`${id}-hint`}>
-          {hint}
-        </span>
-      )}
+      <span class="quiet" id={described}>
+        {hint}
+      </span>
     </p>
   );
 }
@@ -223,7 +243,7 @@ export function Code({ text }: { readonly text: string }) {
 
 /** The same command for a terminal. */
 export const Line = ({ result }: { readonly result: RunResult }) => (
-  <details class="line">
+  <details>
     <summary>The same in a terminal</summary>
     <Code text={result.line} />
   </details>
@@ -242,25 +262,27 @@ export function Messages({ result }: { readonly result: RunResult | undefined })
 }
 
 export interface Read {
-  /** Of the last call that came back. It stays while the next one runs. */
+  /** Of the last call that came back. Of `useRun`, it stays while the next one runs. */
   readonly result: RunResult | undefined;
   /** Of a call that did not reach the client. */
   readonly error: string | undefined;
   readonly busy: boolean;
 }
 
+const idle: Read = { result: undefined, error: undefined, busy: false };
+
 /**
  * Runs a command that reads, `delayMs` after it has changed; a change aborts the run before. Runs
  * nothing while `command` is undefined.
  */
 export function useRun(command: RunCall | undefined, delayMs = 0): Read {
-  const [state, set] = useState<Read>({ result: undefined, error: undefined, busy: true });
+  const [state, set] = useState({ ...idle, busy: true });
   const text = JSON.stringify(command);
   useEffect(() => {
     if (text === undefined) return undefined;
     const stop = new AbortController();
     const settle = (found: Partial<Read>): void => {
-      if (!stop.signal.aborted) set({ result: undefined, error: undefined, busy: false, ...found });
+      if (!stop.signal.aborted) set({ ...idle, ...found });
     };
     set((last) => ({ ...last, busy: true }));
     const cancel = after(delayMs, () => {
@@ -277,26 +299,22 @@ export function useRun(command: RunCall | undefined, delayMs = 0): Read {
   return state;
 }
 
-export interface Action {
-  readonly busy: boolean;
-  readonly result: RunResult | undefined;
-  /** Of a call that did not reach the client. */
-  readonly error: string | undefined;
+export interface Action extends Read {
   /** Resolves to the result if the command succeeded. */
   start(call: RunCall): Promise<RunResult | undefined>;
 }
 
 /** Runs commands one at a time, and keeps the result of the last one. */
 export function useAction(): Action {
-  const [state, set] = useState<Omit<Action, 'start'>>({ busy: false, result: undefined, error: undefined });
+  const [state, set] = useState(idle);
   const start = async (call: RunCall): Promise<RunResult | undefined> => {
-    set({ busy: true, result: undefined, error: undefined });
+    set({ ...idle, busy: true });
     try {
       const result = await run(call);
-      set({ busy: false, result, error: undefined });
+      set({ ...idle, result });
       return result.exitCode === 0 ? result : undefined;
     } catch (error) {
-      set({ busy: false, result: undefined, error: error instanceof Error ? error.message : String(error) });
+      set({ ...idle, error: error instanceof Error ? error.message : String(error) });
       return undefined;
     }
   };
@@ -304,14 +322,10 @@ export function useAction(): Action {
 }
 
 /** Why the last command failed, and its line. Nothing while it runs. */
-export function Failed({ action: { result, error } }: { readonly action: Pick<Action, 'result' | 'error'> }) {
+export function Failed({ action: { result, error } }: { readonly action: Read }) {
   return (
     <>
-      {error !== undefined && (
-        <p role="alert" class="error">
-          {error}
-        </p>
-      )}
+      {error !== undefined && <Alert>{error}</Alert>}
       <Messages result={result} />
       {result && result.exitCode !== 0 && <Line result={result} />}
     </>
@@ -337,15 +351,6 @@ export function Dialog({ title, onClose, children }: DialogProps) {
   );
 }
 
-export interface FlagField {
-  /** Of the command. */
-  readonly flag: string;
-  readonly label: string;
-  readonly hint?: string;
-  readonly placeholder?: string;
-  readonly required?: boolean;
-}
-
 interface CommandDialogProps {
   readonly title: string;
   /** Of the button, such as `Approve`. */
@@ -363,12 +368,11 @@ interface CommandDialogProps {
 export function CommandDialog({ title, verb, call, fields, done, onClose, children }: CommandDialogProps) {
   const { say } = useApp();
   const action = useAction();
-  const [values, setValues] = useState<Readonly<Record<string, string>>>({});
+  const [flags, inputs] = useFlags(fields);
   const submit = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();
     const dialog = (event.currentTarget as Element).closest('dialog');
-    const typed = Object.fromEntries(Object.entries(values).filter(([, value]) => value.trim() !== ''));
-    const result = await action.start({ ...call, flags: { ...call.flags, ...typed } });
+    const result = await action.start({ ...call, flags: { ...call.flags, ...flags } });
     if (!result) return;
     dialog?.close();
     say(done, result);
@@ -377,14 +381,7 @@ export function CommandDialog({ title, verb, call, fields, done, onClose, childr
     <Dialog title={title} onClose={onClose}>
       <form onSubmit={submit}>
         {children}
-        {fields.map(({ flag, ...field }) => (
-          <Field
-            key={flag}
-            {...field}
-            value={values[flag] ?? ''}
-            onValue={(value) => setValues({ ...values, [flag]: value })}
-          />
-        ))}
+        {inputs}
         <Failed action={action} />
         <p class="actions">
           <button type="submit" class="main" disabled={action.busy}>

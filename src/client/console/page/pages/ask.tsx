@@ -1,12 +1,25 @@
 import { useMemo, useState } from 'preact/hooks';
+import { durationBoundsOf } from '../../../../access/policy/emergency-policy.ts';
+import type { AccessConfig } from '../../../../api/access/template-spec.ts';
 import type { KubeObject } from '../../../../api/object.ts';
 import { approversText } from '../../../approver-text.ts';
 import { statusOf, templateSpecOf, unreadinessOf } from '../../../request-state.ts';
 import type { RuleLine } from '../../../rule-lines.ts';
 import type { ListOutput, RunCall } from '../../wire.ts';
 import { requestPath, useApp } from '../app.ts';
-import { isoOfLocal } from '../time.ts';
-import { Chip, type Column, Failed, Field, Go, Messages, Table, Title, useAction, useFilter, useRun } from '../ui.tsx';
+import {
+  Chip,
+  type Column,
+  Failed,
+  Go,
+  Messages,
+  Table,
+  Title,
+  useAction,
+  useFilter,
+  useFlags,
+  useRun,
+} from '../ui.tsx';
 
 /** After the last key. */
 const TYPED_MS = 400;
@@ -84,45 +97,38 @@ const columns: readonly Column<KubeObject>[] = [
   },
 ];
 
-/** The defaults are those of the schema, which the API server fills in. */
-function boundsOf(template: KubeObject) {
-  const { defaultDuration = '', maxDuration = '' } = configOf(template) ?? {};
-  return { usual: defaultDuration, longest: maxDuration };
+/** The API server has filled in the defaults. */
+function boundsOf(template: KubeObject, emergency = false) {
+  const config = configOf(template) as AccessConfig;
+  return { usual: config.defaultDuration, longest: durationBoundsOf({ emergency }, config).maxDuration };
 }
 
 function Form({ template }: { readonly template: KubeObject }) {
   const { go, say } = useApp();
-  const [duration, setDuration] = useState('');
-  const [reason, setReason] = useState('');
-  const [at, setAt] = useState('');
-  const [pod, setPod] = useState('');
   const [emergency, setEmergency] = useState(false);
   const action = useAction();
   const { namespace = '', name } = template.metadata;
   const type = typeOf(template);
   const config = configOf(template);
-  const flags = {
-    ...(duration === '' ? {} : { for: duration }),
-    ...(reason === '' ? {} : { reason }),
-    ...(at === '' || emergency ? {} : { at: isoOfLocal(at) }),
-    ...(pod === '' ? {} : { pod }),
-    ...(emergency ? { emergency: true as const } : {}),
-  };
+  const { usual, longest } = boundsOf(template, emergency);
+  const ahead = emergency ? undefined : config?.start?.maxAhead;
+  const [typed, inputs] = useFlags([
+    { flag: 'for', label: 'How long', placeholder: emergency ? '' : usual, hint: `At most ${longest}.` },
+    { flag: 'reason', label: 'Reason', required: emergency || !!config?.reason, hint: config?.reason?.prompt },
+    ...(ahead === undefined
+      ? []
+      : [{ flag: 'at', label: 'Not before', isTime: true, hint: `At most ${ahead} ahead.` }]),
+    ...(type === 'pod' ? [] : [{ flag: 'pod', label: 'Pod', hint: 'Empty: the server chooses one.' }]),
+  ]);
+  const flags = { ...typed, ...(emergency ? { emergency: true as const } : {}) };
   const submit = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();
-    const result = await action.start({
-      command: `request ${type}`,
-      namespace,
-      args: [name],
-      flags,
-    });
+    const result = await action.start({ command: `request ${type}`, namespace, args: [name], flags });
     if (!result) return;
     const created = result.output as KubeObject;
     go(requestPath(`${namespace}/${created.kind}/${created.metadata.name}`));
     say('Requested', result);
   };
-  const { usual, longest } = boundsOf(template);
-  const ahead = config?.start?.maxAhead;
   return (
     <>
       <p>
@@ -131,30 +137,13 @@ function Form({ template }: { readonly template: KubeObject }) {
       <Title>{`Ask: ${name}`}</Title>
       <div class="columns">
         <form class="card" onSubmit={submit}>
-          <Field
-            label="How long"
-            value={duration}
-            onValue={setDuration}
-            placeholder={usual}
-            hint={`At most ${emergency ? (config?.emergency?.maxDuration ?? longest) : longest}.`}
-          />
-          <Field
-            label="Reason"
-            value={reason}
-            onValue={setReason}
-            required={emergency || config?.reason !== undefined}
-            hint={config?.reason?.prompt}
-          />
+          {inputs}
           {config?.emergency && (
             <label class="row">
               <input type="checkbox" checked={emergency} onChange={() => setEmergency(!emergency)} /> This is an
               emergency: another person reviews it afterwards
             </label>
           )}
-          {ahead !== undefined && !emergency && (
-            <Field label="Not before" value={at} onValue={setAt} isTime hint={`At most ${ahead} ahead.`} />
-          )}
-          {type === 'exec' && <Field label="Pod" value={pod} onValue={setPod} hint="Empty: the server chooses one." />}
           <Failed action={action} />
           <p class="actions">
             <button type="submit" class="main" disabled={action.busy}>
@@ -175,7 +164,8 @@ const tones = { fail: 'bad', 'not checked': 'warn', note: 'off', pass: 'good' } 
 
 /** What the server says of the request so far: a dry run, as one types. */
 function Rules({ call }: { readonly call: RunCall }) {
-  const { result, error, busy } = useRun(call, TYPED_MS);
+  const read = useRun(call, TYPED_MS);
+  const { result, busy } = read;
   // Who can approve is a list of its own.
   const lines = itemsOf<RuleLine>(result?.output).filter(({ rule }) => rule !== 'approvals');
   return (
@@ -192,7 +182,7 @@ function Rules({ call }: { readonly call: RunCall }) {
           )}
         </span>
       </h2>
-      <Failed action={{ result, error }} />
+      <Failed action={read} />
       <ul class="list">
         {lines.map(({ verdict, rule, remedy, requirement }) => (
           <li key={`${rule} ${requirement}`}>
@@ -211,12 +201,13 @@ interface Approver {
 }
 
 function Approvers({ call }: { readonly call: RunCall }) {
-  const { result, error } = useRun(call);
+  const read = useRun(call);
+  const { result } = read;
   const found = itemsOf<Approver>(result?.output);
   return (
     <section>
       <h2>Who can approve</h2>
-      {result?.exitCode === 0 ? <Messages result={result} /> : <Failed action={{ result, error }} />}
+      {result?.exitCode === 0 ? <Messages result={result} /> : <Failed action={read} />}
       {found.map(({ kind, name, countsFor }) => (
         <p key={`${kind} ${name} ${countsFor}`}>
           {kind} <b>{name}</b> <span class="quiet">counts for {countsFor}</span>

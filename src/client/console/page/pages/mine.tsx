@@ -2,6 +2,7 @@ import type { RequestRow } from '../../wire.ts';
 import { RequestActions, textOfRow } from '../actions.tsx';
 import { requestPath, useApp } from '../app.ts';
 import { Code, type Column, Countdown, Go, StateChip, Table, Time, Title, useFilter } from '../ui.tsx';
+import { Marks } from './decide.tsx';
 
 /** Requests that have not ended get a card; beyond these, a row. */
 const CARDS = 20;
@@ -41,6 +42,7 @@ function Card({ row }: { readonly row: RequestRow }) {
     <article class="card">
       <h2>
         <Go to={requestPath(row.key)}>{row.template}</Go> <StateChip state={row.state} />
+        <Marks row={row} />
         <When row={row} />
       </h2>
       <p>{row.reason}</p>

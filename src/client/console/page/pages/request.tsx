@@ -1,53 +1,40 @@
 import { useEffect, useState } from 'preact/hooks';
 import { paths, type RequestPage, type Section } from '../../wire.ts';
 import { RequestActions } from '../actions.tsx';
-import { CallError, get } from '../api.ts';
+import { get } from '../api.ts';
 import { useApp } from '../app.ts';
-import { Code, Countdown, Out, StateChip, Time, Title } from '../ui.tsx';
+import { Alert, Code, Countdown, Out, StateChip, Time, Title } from '../ui.tsx';
 import { Marks } from './decide.tsx';
 import { When } from './mine.tsx';
 
-interface Found {
-  readonly page?: RequestPage;
-  readonly problem?: string;
-}
-
 export function RequestDetails() {
   const { path, live, start } = useApp();
-  const [namespace = '', kind = '', name = ''] = path.split('/').slice(2).map(decodeURIComponent);
-  const [{ page, problem }, set] = useState<Found>({});
+  const [, , namespace = '', kind = '', name = ''] = path.split('/');
+  /** Or why it could not be read. */
+  const [found, set] = useState<RequestPage | string>();
   const [asked, again] = useState(0);
   const row = live.requests.get(`${namespace}/${kind}/${name}`);
   // Reads again once the live row has changed.
   useEffect(() => {
-    let isCurrent = true;
-    const settle = (found: Found): void => {
-      if (isCurrent) set(found);
-    };
+    let settle: typeof set | undefined = set;
     get<RequestPage>(paths.request, { namespace, kind, name }).then(
-      (read) => settle({ page: read }),
-      (error: Error) =>
-        settle({
-          problem:
-            error instanceof CallError && error.status === 404
-              ? `The request ${name} does not exist, or no longer: ${error.message}`
-              : error.message,
-        }),
+      (page) => settle?.(page),
+      ({ message }: Error) => settle?.(message),
     );
     return () => {
-      isCurrent = false;
+      settle = undefined;
     };
   }, [namespace, kind, name, row, asked]);
   return (
     <>
       <Title>{name}</Title>
-      {problem !== undefined && (
-        <p role="alert" class="error">
-          {problem}
-        </p>
+      {found === undefined ? (
+        <p role="status">Reading the request …</p>
+      ) : typeof found === 'string' ? (
+        <Alert>{found}</Alert>
+      ) : (
+        <Details page={found} isMine={found.row.requester === start.user} onClose={() => again(asked + 1)} />
       )}
-      {!page && problem === undefined && <p role="status">Reading the request …</p>}
-      {page && <Details page={page} isMine={page.row.requester === start.user} onClose={() => again(asked + 1)} />}
     </>
   );
 }
