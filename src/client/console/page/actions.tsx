@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import type { RequestRow, RunCall } from '../wire.ts';
 import { useApp } from './app.ts';
-import { CommandDialog, type FlagField } from './ui.tsx';
+import { CommandDialog, type FlagField } from './commands.tsx';
 
 interface Act {
   /** Of the button. */

@@ -4,7 +4,8 @@ import type { VerifyReport } from '../../../audit/verify/report.ts';
 import { reportText } from '../../../audit/verify/report-text.ts';
 import { type Journal, paths, type RunResult } from '../wire.ts';
 import { call } from './api.ts';
-import { Line, Messages, type Tone } from './ui.tsx';
+import { Line, Messages } from './commands.tsx';
+import type { Tone } from './ui.tsx';
 
 /** In the storage of the page. */
 const namespaceKey = 'server-namespace';

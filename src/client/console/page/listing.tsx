@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import type { ListOutput, RunCall } from '../wire.ts';
-import { type Column, Failed, Line, Table, useFilter, useRun } from './ui.tsx';
+import { Failed, Line, useRun } from './commands.tsx';
+import { type Column, Table, useFilter } from './ui.tsx';
 
 interface ListingProps<T> {
   /** Without a namespace, or with undefined: of all. */

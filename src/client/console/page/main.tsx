@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { defaultPort, paths, type RequestRow, type RunResult, type Start } from '../wire.ts';
 import { type CallError, call, get, takeToken } from './api.ts';
 import { type App, AppContext } from './app.ts';
+import { Line, Messages } from './commands.tsx';
 import { type Live, useLive } from './live.ts';
 import { Ask } from './pages/ask.tsx';
 import { Audit } from './pages/audit.tsx';
@@ -16,7 +17,7 @@ import { Open } from './pages/open.tsx';
 import { Recordings } from './pages/recordings.tsx';
 import { RequestDetails } from './pages/request.tsx';
 import { nowMs, setServerTime } from './time.ts';
-import { Alert, Chip, Go, Line, Messages } from './ui.tsx';
+import { Alert, Chip, Go } from './ui.tsx';
 
 /** Each also has the paths below its own. */
 const pages: readonly (readonly [path: string, title: string, page: ComponentType])[] = [

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { CommandDialog } from './ui.tsx';
+import { CommandDialog } from './commands.tsx';
 
 export interface SessionName {
   readonly namespace: string;

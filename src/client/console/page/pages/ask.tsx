@@ -7,19 +7,8 @@ import { statusOf, templateSpecOf, unreadinessOf } from '../../../request-state.
 import type { RuleLine } from '../../../rule-lines.ts';
 import type { ListOutput, RunCall } from '../../wire.ts';
 import { requestPath, useApp } from '../app.ts';
-import {
-  Chip,
-  type Column,
-  Failed,
-  Go,
-  Messages,
-  Table,
-  Title,
-  useAction,
-  useFilter,
-  useFlags,
-  useRun,
-} from '../ui.tsx';
+import { Failed, Messages, useAction, useFlags, useRun } from '../commands.tsx';
+import { Chip, type Column, Go, Table, Title, useFilter } from '../ui.tsx';
 
 /** After the last key. */
 const TYPED_MS = 400;

@@ -1,10 +1,11 @@
 import { useState } from 'preact/hooks';
 import { parseTime } from '../../../../kit/clock.ts';
 import { useApp } from '../app.ts';
+import { Failed, useAction } from '../commands.tsx';
 import { JournalBox, Verdict } from '../journal.tsx';
 import { Listing, two } from '../listing.tsx';
 import { isoOfLocal, nowMs } from '../time.ts';
-import { type Column, Failed, Time, Title, useAction } from '../ui.tsx';
+import { type Column, Time, Title } from '../ui.tsx';
 import { type Entry, entriesOf, entryColumns, keyOfEntry } from './recordings.tsx';
 
 /** Of `audit report`. Times are RFC 3339, or empty. */
