@@ -9,16 +9,16 @@
 
 import { isObjectName } from '../../access/policy/names.ts';
 import { accessSessions } from '../../api/access/access-session.ts';
-import type { KubeObject } from '../../api/object.ts';
+import type { KubeObject, Resource } from '../../api/object.ts';
 import { type Clock, sleep } from '../../kit/clock.ts';
 import { unlessAborted } from '../../kit/promises.ts';
 import { isForbidden } from '../../kube/errors.ts';
 import { requestResource, typeNames } from '../access-requests.ts';
-import { awaitedDecision, choicesOf } from '../choices.ts';
+import { awaitedDecision, choicesOf, type Decision } from '../choices.ts';
 import { type ClusterConnection, inNamespace, serverNow } from '../cluster-connection.ts';
 import { isNotServed, problemOf } from '../problem.ts';
 import { type Call, Refusal } from './call.ts';
-import { type FollowedRows, followRows, type StoredRow, takeChanges } from './followed-rows.ts';
+import { type FollowedRows, type FollowOptions, followRows } from './followed-rows.ts';
 import { requestRow, sessionRow, withDecision } from './rows.ts';
 import type { LiveLine, RequestRow, SessionRow } from './wire.ts';
 
@@ -34,96 +34,70 @@ const SLOW_MS = 30_000;
 /** After this, a kind that never was listed, unlike others, is denied or not served. */
 const GIVE_UP_MS = 10_000;
 
-type Send = (line: LiveLine) => Promise<void>;
-
 /** Rejects once the page has closed the call, or was too slow. */
-export async function live({ query, connection, signal, line }: Call, clock: Clock): Promise<void> {
+export async function live({ query, connection, signal: closed, line }: Call, clock: Clock): Promise<void> {
   const namespace = query.get('namespace') ?? undefined;
   if (namespace !== undefined && !isObjectName(namespace)) throw new Refusal(400, 'namespace is not a name');
   const end = new AbortController();
-  const stop = AbortSignal.any([signal, end.signal]);
-  const send: Send = async (value) => {
+  const signal = AbortSignal.any([closed, end.signal]);
+  const send = async (value: LiveLine): Promise<void> => {
     const cancel = clock.schedule(SLOW_MS, () => end.abort(new Error('the page takes no more lines')));
-    await unlessAborted(line(value), stop).finally(cancel);
+    await unlessAborted(line(value), signal).finally(cancel);
   };
   const scope = namespace === undefined ? {} : { namespace };
-  const stream = new LiveStream(connection, clock, scope, stop);
+  const stream = new LiveStream({ connection, clock, scope, signal, send });
   try {
-    await stream.run(send);
+    await Promise.all([stream.sendRows(), stream.sendBeats()]);
   } finally {
     stream.release();
     end.abort();
   }
 }
 
+interface LiveOptions extends FollowOptions {
+  readonly connection: ClusterConnection;
+  readonly clock: Clock;
+  readonly send: (line: LiveLine) => Promise<void>;
+}
+
 class LiveStream {
-  readonly #connection: ClusterConnection;
-  readonly #clock: Clock;
-  readonly #signal: AbortSignal;
-  readonly #scope: { readonly namespace?: string };
-  readonly #requests: FollowedRows<RequestRow>[];
-  readonly #sessions: FollowedRows<SessionRow>[];
+  readonly #options: LiveOptions;
+  readonly #requests: readonly FollowedRows<RequestRow>[];
+  readonly #sessions: FollowedRows<SessionRow>;
   /** Of requests that wait, by key: the row, and the choice that the page knows. */
   readonly #choices = new Map<string, { readonly of: RequestRow; readonly choice: string }>();
   /** Why a kind cannot be listed; `about`: what the watch said. */
   #denial: { readonly about: string; readonly message?: string; readonly isFinal?: boolean } | undefined;
   #wake = (): void => undefined;
 
-  constructor(
-    connection: ClusterConnection,
-    clock: Clock,
-    scope: { readonly namespace?: string },
-    signal: AbortSignal,
-  ) {
-    this.#connection = connection;
-    this.#clock = clock;
-    this.#scope = scope;
-    this.#signal = signal;
-    const options = { cluster: connection.cluster, scope, signal, changed: () => this.#wake() };
+  constructor(options: LiveOptions) {
+    this.#options = options;
+    const onChange = (): void => this.#wake();
     const toRow = (object: KubeObject) => {
-      const own = inNamespace(connection, object.metadata.namespace ?? '');
-      const row = requestRow(object, own, serverNow(own, clock));
+      const own = inNamespace(options.connection, object.metadata.namespace ?? '');
+      const row = requestRow(object, own, this.#now);
       return awaitedDecision(object) === undefined ? { row } : { row, waiting: object };
     };
-    this.#requests = typeNames.map((type) => followRows({ ...options, resource: requestResource(type), toRow }));
-    const toSession = (object: KubeObject) => ({ row: sessionRow(object) });
-    this.#sessions = [followRows({ ...options, resource: accessSessions, toRow: toSession })];
+    const follow = (resource: Resource) => followRows(options, resource, toRow, onChange);
+    this.#requests = typeNames.map((type) => follow(requestResource(type)));
+    this.#sessions = followRows(options, accessSessions, (object) => ({ row: sessionRow(object) }), onChange);
   }
 
-  async run(send: Send): Promise<void> {
-    await Promise.all([this.#sendRows(send), this.#sendBeats(send)]);
-  }
-
-  release(): void {
-    for (const { release } of this.#all) release();
-  }
-
-  get #all(): readonly FollowedRows<unknown>[] {
-    return [...this.#requests, ...this.#sessions];
-  }
-
-  async #sendBeats(send: Send): Promise<void> {
-    let [failing, beatAtMs] = [undefined as string | undefined, 0];
+  async sendRows(): Promise<void> {
+    const { clock, send } = this.#options;
+    let [hasSynced, choicesAtMs] = [false, clock.monotonic() + CHOICES_MS];
     for (;;) {
-      const nowMs = this.#clock.monotonic();
-      const failure = this.#failure();
-      if (nowMs >= beatAtMs || failure !== failing) {
-        await send({ beat: { failing: failure, nowMs: serverNow(this.#connection, this.#clock) } });
-        [failing, beatAtMs] = [failure, nowMs + BEAT_MS];
+      for (const { changes } of this.#requests) while (changes.size > 0) await this.#sendRequests(changes);
+      const { changes } = this.#sessions;
+      while (changes.size > 0) {
+        const [stored, removedSessions] = take(changes);
+        await send({ sessions: stored.map(({ row }) => row), removedSessions });
       }
-      await sleep(this.#clock, CHECK_MS, this.#signal);
-    }
-  }
-
-  async #sendRows(send: Send): Promise<void> {
-    let [hasSynced, choicesAtMs] = [false, this.#clock.monotonic() + CHOICES_MS];
-    for (;;) {
-      await this.#sendChanges(send);
       if (!hasSynced && this.#isSynced()) {
         hasSynced = true;
         await send({ synced: true });
       }
-      if (this.#clock.monotonic() >= choicesAtMs) {
+      if (clock.monotonic() >= choicesAtMs) {
         choicesAtMs += CHOICES_MS;
         this.#askChoicesAgain();
       }
@@ -131,41 +105,56 @@ class LiveStream {
     }
   }
 
-  async #sendChanges(send: Send): Promise<void> {
-    for (const followed of this.#requests) {
-      while (followed.changes.size > 0) {
-        const { stored, removed } = takeChanges(followed, MAX_ROWS);
-        const rows = stored.filter(({ waiting }) => !waiting).map(({ row }) => row);
-        for (const key of [...removed, ...rows.map((row) => row.key)]) this.#choices.delete(key);
-        if (rows.length + removed.length > 0) await send({ requests: rows, removed });
-        const waiting = await this.#withChoices(stored);
-        if (waiting.length > 0) await send({ requests: waiting });
-      }
-    }
-    for (const followed of this.#sessions) {
-      while (followed.changes.size > 0) {
-        const { stored, removed } = takeChanges(followed, MAX_ROWS);
-        await send({ sessions: stored.map(({ row }) => row), removedSessions: removed });
-      }
+  async sendBeats(): Promise<void> {
+    const { clock, signal, send } = this.#options;
+    let [failing, beatAtMs] = [undefined as string | undefined, 0];
+    for (;;) {
+      const nowMs = clock.monotonic();
+      const failure = this.#failure();
+      if (nowMs >= beatAtMs || failure !== failing) await send({ beat: { failing: failure, nowMs: this.#now } });
+      if (nowMs >= beatAtMs) beatAtMs = nowMs + BEAT_MS;
+      failing = failure;
+      await sleep(clock, CHECK_MS, signal);
     }
   }
 
-  /** Of those that wait, the rows that the page does not know so. */
-  async #withChoices(stored: readonly StoredRow<RequestRow>[]): Promise<RequestRow[]> {
-    const decisionOf = choicesOf(this.#connection);
-    const rows = stored.map(async ({ row, waiting }): Promise<readonly RequestRow[]> => {
-      if (!waiting) return [];
-      const known = this.#choices.get(row.key);
-      const decided = await decisionOf(waiting).then(
-        (decision) => withDecision(row, waiting, decision, serverNow(this.#connection, this.#clock)),
-        // Until it is asked again.
-        () => ({ ...row, choice: known?.choice ?? '' }),
-      );
-      if (known?.of === row && known.choice === decided.choice) return [];
-      this.#choices.set(row.key, { of: row, choice: decided.choice });
-      return [decided];
-    });
-    return (await Promise.all(rows)).flat();
+  release(): void {
+    for (const { release } of this.#all) release();
+  }
+
+  get #all(): readonly FollowedRows<unknown>[] {
+    return [...this.#requests, this.#sessions];
+  }
+
+  get #now(): number {
+    return serverNow(this.#options.connection, this.#options.clock);
+  }
+
+  async #sendRequests(changes: FollowedRows<RequestRow>['changes']): Promise<void> {
+    const { connection, send } = this.#options;
+    const [stored, removed] = take(changes);
+    const rows = stored.filter(({ waiting }) => !waiting).map(({ row }) => row);
+    for (const key of [...removed, ...rows.map((row) => row.key)]) this.#choices.delete(key);
+    // Before the questions of the others.
+    if (rows.length + removed.length > 0) await send({ requests: rows, removed });
+    const decisionOf = choicesOf(connection);
+    const decided = stored.map(async ({ row, waiting }) =>
+      waiting ? this.#decided(row, waiting, decisionOf(waiting)) : [],
+    );
+    const requests = (await Promise.all(decided)).flat();
+    if (requests.length > 0) await send({ requests });
+  }
+
+  /** The row, unless the page knows it so. After a failed call, with the choice that it knows. */
+  async #decided(row: RequestRow, request: KubeObject, asked: Promise<Decision | undefined>): Promise<RequestRow[]> {
+    const known = this.#choices.get(row.key);
+    const decided = await asked.then(
+      (decision) => withDecision(row, request, decision, this.#now),
+      () => ({ ...row, choice: known?.choice ?? '' }),
+    );
+    if (known?.of === row && known.choice === decided.choice) return [];
+    this.#choices.set(row.key, { of: row, choice: decided.choice });
+    return [decided];
   }
 
   #askChoicesAgain(): void {
@@ -174,21 +163,27 @@ class LiveStream {
         if (stored.waiting && !changes.has(stored.row.key)) changes.set(stored.row.key, stored);
   }
 
+  /** Never while the cluster cannot be reached: the page keeps its older rows until then. */
+  #isSynced(): boolean {
+    if (!this.#denial?.isFinal && !this.#requests.some(({ store }) => store.synced)) return false;
+    return this.#isQuiet() && this.#all.every(({ store }) => store.synced || store.failing);
+  }
+
   /** Why the rows may be old: a kind that was listed fails, or none can be listed. */
   #failure(): string | undefined {
     const isListed = this.#requests.some(({ store }) => store.synced);
     for (const { store, release } of this.#all)
       if (isListed && !store.synced && (store.failing?.forMs ?? 0) > GIVE_UP_MS) release();
     const { failing } = this.#requests.find(({ store }) => store.failing && store.synced === isListed)?.store ?? {};
-    if (!failing) return undefined;
-    if (this.#denial?.about !== failing.reason) void this.#askWhy(failing.reason);
-    return this.#denial?.message ?? failing.reason;
+    if (failing && this.#denial?.about !== failing.reason) void this.#askWhy(failing.reason);
+    return failing && (this.#denial?.message ?? failing.reason);
   }
 
   /** The problem of a list says what to do, and the error of a watch does not. */
   async #askWhy(about: string): Promise<void> {
     this.#denial = { about };
-    const pages = this.#connection.cluster.own.pages(requestResource('pod'), { ...this.#scope, limit: 1 });
+    const { connection, scope } = this.#options;
+    const pages = connection.cluster.own.pages(requestResource('pod'), { ...scope, limit: 1 });
     const onError = (error: unknown): void => {
       const isFinal = isForbidden(error) || isNotServed(error);
       this.#denial = { about, message: problemOf(error).message, isFinal };
@@ -196,24 +191,25 @@ class LiveStream {
     await pages[Symbol.asyncIterator]().next().catch(onError);
   }
 
-  /** Never while the cluster cannot be reached: the page keeps its older rows until then. */
-  #isSynced(): boolean {
-    if (!this.#denial?.isFinal && !this.#requests.some(({ store }) => store.synced)) return false;
-    return this.#all.every(({ store, changes }) => changes.size === 0 && (store.synced || store.failing));
+  #isQuiet(): boolean {
+    return this.#all.every(({ changes }) => changes.size === 0);
   }
 
   async #untilChange(): Promise<void> {
-    const isQuiet = (): boolean => this.#all.every(({ changes }) => changes.size === 0);
-    if (isQuiet()) {
-      const change = new Promise<void>((resolve) => {
-        const cancel = this.#clock.schedule(CHECK_MS, resolve);
-        this.#wake = () => {
-          cancel();
-          resolve();
-        };
-      });
-      await unlessAborted(change, this.#signal);
-    }
-    if (!isQuiet()) await sleep(this.#clock, BATCH_MS, this.#signal);
+    const { clock, signal } = this.#options;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#wake = resolve;
+    const cancel = clock.schedule(CHECK_MS, resolve);
+    if (this.#isQuiet()) await unlessAborted(promise, signal);
+    cancel();
+    if (!this.#isQuiet()) await sleep(clock, BATCH_MS, signal);
   }
+}
+
+/** The next rows, and the keys of those that are gone. */
+function take<R>(changes: FollowedRows<R>['changes']) {
+  const taken = [...changes].slice(0, MAX_ROWS);
+  for (const [key] of taken) changes.delete(key);
+  const removed = taken.filter(([, stored]) => !stored).map(([key]) => key);
+  return [taken.flatMap(([, stored]) => stored ?? []), removed] as const;
 }
