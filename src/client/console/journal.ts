@@ -1,10 +1,11 @@
 import { createWriteStream } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { KubeObject } from '../../api/object.ts';
-import { pods } from '../../api/resources.ts';
+import { configMaps, pods } from '../../api/resources.ts';
+import { headNames } from '../../audit/head.ts';
 import { listIn, own } from '../../kit/json-value.ts';
 import { resourcePath } from '../../kube/api-paths.ts';
 import { type ClusterConnection, inNamespace } from '../cluster-connection.ts';
@@ -29,6 +30,8 @@ type File = Journal['files'][number];
 export class JournalFolder {
   /** Of the server, and of its signed heads. */
   namespace = 'drawbridge-system';
+  /** Paths of the signed heads from before the logs were read: later ones cover further lines. */
+  heads: readonly string[] = [];
   #folder = '';
   readonly #files = new Map<string, File>();
   #problems: string[] = [];
@@ -66,6 +69,7 @@ export class JournalFolder {
 
   async #forget(isForgotten: (file: File) => boolean): Promise<void> {
     this.#problems = [];
+    this.heads = [];
     for (const file of [...this.#files.values()].filter(isForgotten)) await this.#remove(file.name);
   }
 
@@ -94,6 +98,7 @@ export class JournalFolder {
     } catch (error) {
       return note(`cannot list the pods of the server in namespace ${namespace}`, error);
     }
+    await this.#readHeads(connection);
     if (found.length > MAX_PODS) this.#problems.push(`only the logs of ${MAX_PODS} of ${found.length} pods were read`);
     for (const { metadata } of found.slice(0, MAX_PODS)) {
       const { name } = metadata;
@@ -114,10 +119,26 @@ export class JournalFolder {
       );
   }
 
+  /** Without them, `audit verify` says why. */
+  async #readHeads({ cluster, namespace }: ClusterConnection): Promise<void> {
+    for (const { heads: name } of Object.values(headNames)) {
+      const found = await cluster.client.get(configMaps, { namespace, name }).catch(() => undefined);
+      if (!found) continue;
+      // No file of the journal has such a name.
+      const path = join(await this.#open(), `.${name}`);
+      await writeFile(path, JSON.stringify(found), { mode: 0o600 });
+      this.heads = [...this.heads, path];
+    }
+  }
+
+  async #open(): Promise<string> {
+    this.#folder ||= await mkdtemp(join(tmpdir(), 'drawbridge-console-'));
+    return this.#folder;
+  }
+
   /** `isWhole`: the file has all bytes. `hasLines`: also lines of a journal. */
   async #write(name: string, from: File['from'], chunks: AsyncIterable<Uint8Array>) {
-    this.#folder ||= await mkdtemp(join(tmpdir(), 'drawbridge-console-'));
-    const path = join(this.#folder, name);
+    const path = join(await this.#open(), name);
     const most = [...this.#files.values()].reduce((left, file) => left - file.bytes, MAX_ALL);
     let [bytes, hasLines, isWhole] = [0, false, true];
     const bounded = async function* (): AsyncIterable<Uint8Array> {

@@ -72,6 +72,8 @@ export interface RunOptions {
     readonly paths: readonly string[];
     /** Of its signed heads. */
     readonly namespace: string;
+    /** Paths of the heads from before its logs were read. Without: those of the cluster now. */
+    readonly heads?: readonly string[];
   };
 }
 
@@ -135,6 +137,7 @@ export function commandLine(
     ...(files === 'words' ? journal.paths : []),
     ...given,
     ...fixed,
+    ...(scope === 'heads' ? (journal.heads ?? []).map((path) => `--heads=${path}`) : []),
     ...(files === 'flags' ? journal.paths.map((path) => `--journal=${path}`) : []),
     ...(where === undefined ? [] : [`--namespace=${where}`]),
     ...(where === undefined && isAll ? ['-A'] : []),
@@ -203,6 +206,7 @@ export async function runCommand(
   }
   // As people type it: the files of the journal have only their names elsewhere.
   const shown = words.flatMap((word) => {
+    if (word.startsWith('--heads=')) return [];
     if (word.startsWith('--namespace=')) return ['-n', word.slice('--namespace='.length)];
     return journal.paths.reduce((text, path) => text.replace(path, basename(path)), word);
   });

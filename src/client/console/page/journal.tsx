@@ -85,8 +85,13 @@ export function JournalBox({ children }: JournalBoxProps) {
           )}
           <span role="status">{busy ? 'Reading …' : ''}</span>
         </div>
-        {[error ?? [], problems].flat().map((problem) => (
-          <p key={problem} role="alert" class="error">
+        {error !== undefined && (
+          <p role="alert" class="error">
+            {error}
+          </p>
+        )}
+        {problems.map((problem) => (
+          <p key={problem} role="status" class="note">
             {problem}
           </p>
         ))}

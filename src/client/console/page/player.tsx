@@ -183,7 +183,7 @@ function Player() {
         )}
         {why !== undefined && (
           <p role="status" class="note">
-            {why === '' ? 'The end of the session is unknown.' : `Ended: ${why}`}
+            {why || 'The recording does not say how the session ended.'}
           </p>
         )}
         {source && <Terminal source={source} speed={speed} />}

@@ -26,6 +26,11 @@ describe('the journal of the console', () => {
 
   const cluster = {
     client: {
+      get: async (_: unknown, { namespace, name }: { readonly namespace: string; readonly name: string }) => {
+        asked.push(`${namespace}/${name}`);
+        if (name !== 'drawbridge-audit-heads') throw new ApiError(404, 'NotFound', '404: none');
+        return { kind: 'ConfigMap', metadata: { name } };
+      },
       list: async (_: unknown, options: { readonly namespace: string; readonly labelSelector: string }) => {
         asked.push(`${options.namespace} ${options.labelSelector}`);
         return { items: [...Object.keys(logs).map((name) => pod(name)), pod('doctor', 'other')] };
@@ -122,7 +127,7 @@ describe('the journal of the console', () => {
     await put('a');
   });
 
-  it('reads the logs of the pods of the server that have lines of a journal, again at each call', async () => {
+  it('reads the heads, then the logs of the pods of the server that have lines of a journal, again at each call', async () => {
     logs = { a: `{"level":"info"}\n${line}`, b: '{"level":"info"}\n' };
     await put('dropped.jsonl');
     for (let i = 0; i < 2; i++) {
@@ -137,8 +142,13 @@ describe('the journal of the console', () => {
       assert.deepEqual(problems, []);
     }
     assert.equal(journal.namespace, 'db');
-    assert.deepEqual(asked.slice(0, 3), [
+    assert.equal(JSON.parse(readFileSync(journal.heads[0] ?? '', 'utf8')).metadata.name, 'drawbridge-audit-heads');
+    assert.equal(journal.heads.length, 1);
+    assert.deepEqual(asked.slice(0, 6), [
       'db app.kubernetes.io/name=drawbridge',
+      'db/drawbridge-audit-heads',
+      'db/drawbridge-gateway-audit-heads',
+      'db/drawbridge-inventory-audit-heads',
       '/api/v1/namespaces/db/pods/a/log?container=drawbridge&limitBytes=67108865',
       '/api/v1/namespaces/db/pods/b/log?container=drawbridge&limitBytes=67108865',
     ]);

@@ -19,12 +19,14 @@ export function Health() {
   const { start } = useApp();
   const [namespace, field] = useServerNamespace();
   const aheadS = Math.round(clockAheadMs() / 1000);
+  // The API server tells whole seconds.
+  const agree = Math.abs(aheadS) < 2;
   const facts = {
     'API server': start.server,
     You: start.user,
     'Your groups': start.groups.join(', '),
     'This client': start.version,
-    Clocks: aheadS === 0 ? 'agree' : `the API server is ${Math.abs(aheadS)} s ${aheadS > 0 ? 'ahead' : 'behind'}`,
+    Clocks: agree ? 'agree' : `the API server is ${Math.abs(aheadS)} s ${aheadS > 0 ? 'ahead' : 'behind'}`,
   };
   return (
     <>
