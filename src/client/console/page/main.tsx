@@ -112,7 +112,7 @@ function Console() {
       </header>
       <main id="main" tabIndex={-1}>
         {live.problem !== undefined && (
-          <Alert>{live.refused ? live.problem : `${live.problem}. What you see may be old.`}</Alert>
+          <Alert>{live.refused ? live.problem : `What you see may be old: ${live.problem}`}</Alert>
         )}
         <Report said={said} onClose={() => setSaid(undefined)} />
         {Page ? <Page /> : isAt(path, '/requests') ? <RequestDetails key={path} /> : reading}
@@ -172,8 +172,8 @@ function Where({ namespace, onNamespace, app: { start, live } }: WhereProps) {
         : (['wait', 'Connecting …'] as const);
   return (
     <div class="where row">
-      <label>
-        Namespace{' '}
+      <label class="row">
+        Namespace
         <input
           value={namespace ?? ''}
           placeholder="all"

@@ -69,8 +69,6 @@ export const StateChip = ({ state }: { readonly state: string }) => <Chip tone={
 export interface Column<T> {
   readonly title: string;
   readonly cell: (row: T) => ComponentChildren;
-  /** Hidden on narrow screens. */
-  readonly wide?: boolean;
 }
 
 interface TableProps<T> {
@@ -95,8 +93,8 @@ export function Table<T>({ caption, columns, rows, keyOf, empty }: TableProps<T>
         <caption>{caption}</caption>
         <thead>
           <tr>
-            {columns.map(({ title, wide }) => (
-              <th key={title} scope="col" class={wide ? 'wide' : undefined}>
+            {columns.map(({ title }) => (
+              <th key={title} scope="col">
                 {title}
               </th>
             ))}
@@ -105,8 +103,8 @@ export function Table<T>({ caption, columns, rows, keyOf, empty }: TableProps<T>
         <tbody>
           {rows.slice(0, shown).map((row) => (
             <tr key={keyOf(row)}>
-              {columns.map(({ title, cell, wide }) => (
-                <td key={title} data-title={title} class={wide ? 'wide' : undefined}>
+              {columns.map(({ title, cell }) => (
+                <td key={title} data-title={title}>
                   {cell(row)}
                 </td>
               ))}
