@@ -12,8 +12,6 @@ interface Act {
   readonly fields: readonly FlagField[];
   /** Most people want it. */
   readonly isMain?: boolean;
-  /** Of the title. Default: the request. */
-  readonly what?: string;
 }
 
 interface RequestActionsProps {
@@ -44,7 +42,7 @@ export function RequestActions({ row, templateVersion, onClose }: RequestActions
       {act && (
         <CommandDialog
           {...act}
-          title={`${act.verb}: ${act.what ?? ''}${name}`}
+          title={`${act.verb} ${act.flags?.['about'] ?? ''} ${name}`}
           call={{ command: act.command, namespace, args: [`${type}/${name}`], flags: act.flags ?? {} }}
           onClose={close}
         />
@@ -70,7 +68,6 @@ function ownActs({ state, final, claimable, extendable }: RequestRow): readonly 
 function othersActs({ about, choice, state, duration }: RequestRow, templateVersion: string | undefined): Act[] {
   const acts: Act[] = [];
   const isReview = about === 'Review';
-  const what = isReview ? 'the review of ' : about.startsWith('Extension') ? 'the extension of ' : '';
   const max = { flag: 'max', label: 'At most', placeholder: '30m', hint: `Empty: what it asks for (${duration}).` };
   if (choice.startsWith('approve') && templateVersion !== undefined)
     acts.push({
@@ -80,10 +77,8 @@ function othersActs({ about, choice, state, duration }: RequestRow, templateVers
       command: 'approve',
       flags: { about, ...(isReview || templateVersion === '' ? {} : { 'template-version': templateVersion }) },
       fields: isReview ? [reason] : [max, reason],
-      what,
     });
-  if (choice !== '')
-    acts.push({ verb: 'Deny', done: 'Denied', command: 'deny', flags: { about }, fields: [reason], what });
+  if (choice !== '') acts.push({ verb: 'Deny', done: 'Denied', command: 'deny', flags: { about }, fields: [reason] });
   if (state === 'Open') acts.push(endAct('Revoke', 'Revoked'));
   return acts;
 }

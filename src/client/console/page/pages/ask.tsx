@@ -10,9 +10,6 @@ import { requestPath, useApp } from '../app.ts';
 import { Failed, Messages, useAction, useFlags, useRun } from '../commands.tsx';
 import { Chip, type Column, Go, Table, Title, useFilter } from '../ui.tsx';
 
-/** After the last key. */
-const TYPED_MS = 400;
-
 /** What a template is called here; `typeOf` of the client would bring its schemas. */
 const typeOf = ({ kind }: KubeObject): 'pod' | 'exec' => (kind.startsWith('Pod') ? 'pod' : 'exec');
 const pathOf = (template: KubeObject): string =>
@@ -151,9 +148,9 @@ function Form({ template }: { readonly template: KubeObject }) {
 
 const tones = { fail: 'bad', 'not checked': 'warn', note: 'off', pass: 'good' } as const;
 
-/** What the server says of the request so far: a dry run, as one types. */
+/** What the server says of the request so far: a dry run, 400 ms after the last key. */
 function Rules({ call }: { readonly call: RunCall }) {
-  const read = useRun(call, TYPED_MS);
+  const read = useRun(call, 400);
   const { result, busy } = read;
   // Who can approve is a list of its own.
   const lines = itemsOf<RuleLine>(result?.output).filter(({ rule }) => rule !== 'approvals');

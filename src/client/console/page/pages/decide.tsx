@@ -6,7 +6,6 @@ import { Chip, type Column, Countdown, Go, Out, Table, Title, useFilter } from '
 export function Decide() {
   const { toDecide, live } = useApp();
   const [found, filter] = useFilter(toDecide, textOfRow);
-  const empty = toDecide.length === 0 ? 'Nothing waits for you.' : 'No request has these words.';
   return (
     <>
       <Title>To decide</Title>
@@ -16,7 +15,7 @@ export function Decide() {
         columns={columns}
         rows={found}
         keyOf={({ key }) => key}
-        empty={live.synced ? empty : 'Reading the requests …'}
+        empty={live.synced ? 'No request waits for you.' : 'Reading the requests …'}
       />
     </>
   );

@@ -11,7 +11,6 @@ export function Mine() {
   const { mine, live } = useApp();
   const [found, filter] = useFilter(mine, textOfRow);
   const cards = found.slice(0, CARDS).filter(({ final }) => !final);
-  const empty = mine.length === 0 ? 'You have no requests here.' : 'No other request has these words.';
   return (
     <>
       <div class="row spread">
@@ -24,13 +23,13 @@ export function Mine() {
       {cards.map((row) => (
         <Card key={row.key} row={row} />
       ))}
-      {(mine.length === 0 || found.length > cards.length) && (
+      {(cards.length === 0 || found.length > cards.length) && (
         <Table
           caption="Earlier requests"
           columns={columns}
           rows={found.slice(cards.length)}
           keyOf={({ key }) => key}
-          empty={live.synced ? empty : 'Reading the requests …'}
+          empty={live.synced ? 'No requests of yours.' : 'Reading the requests …'}
         />
       )}
     </>
