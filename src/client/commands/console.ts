@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { sleep } from '../../kit/clock.ts';
 import { CodedError, describe } from '../../kit/errors.ts';
 import { requestResource, typeNames } from '../access-requests.ts';
 import { type Args, usageProblem } from '../args.ts';
@@ -70,7 +71,10 @@ export const openConsole: Command = {
       io.print(`console: ${shown} for you alone, until Ctrl-C, or until you have not used it for 30 minutes\n`);
       if (!args.has('no-open')) {
         file = await writeOpenFile(`${url}#${token}`);
-        openFile(file, context);
+        const { path } = file;
+        startOpener(opener, path).catch((error: unknown) => {
+          io.printError(`cannot open a browser (${describe(error)}); open this file in yours: ${path}\n`);
+        });
       }
       await untilEnd(server, context);
       return exits.done;
@@ -98,23 +102,8 @@ function portProblem(error: unknown, port: number, program: string): unknown {
   );
 }
 
-function openFile({ path }: OpenFile, { io }: Context): void {
-  startOpener(opener, path).catch((error: unknown) => {
-    io.printError(`cannot open a browser (${describe(error)}); open this file in yours: ${path}\n`);
-  });
-}
-
 /** Resolves at Ctrl-C, and once the console has not been used for long. */
-function untilEnd(server: ConsoleServer, { io, clock, signal }: Context): Promise<void> {
-  return new Promise((resolve) => {
-    const check = (): void => {
-      if (signal.aborted) return;
-      if (server.idleMs() < IDLE_MS) return void clock.schedule(CHECK_MS, check);
-      io.printError('the console ends, because it was not used for 30 minutes\n');
-      resolve();
-    };
-    signal.addEventListener('abort', () => resolve(), { once: true });
-    if (signal.aborted) resolve();
-    check();
-  });
+async function untilEnd(server: ConsoleServer, { io, clock, signal }: Context): Promise<void> {
+  while (!signal.aborted && server.idleMs() < IDLE_MS) await sleep(clock, CHECK_MS, signal).catch(() => undefined);
+  if (!signal.aborted) io.printError('the console ends, because it was not used for 30 minutes\n');
 }

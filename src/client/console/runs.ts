@@ -31,7 +31,7 @@ interface Runnable {
   readonly flags?: readonly string[];
   /** Always given. */
   readonly fixed?: readonly string[];
-  /** Without a namespace: all, if no words name objects; that of the context or of the heads; or what the command does. */
+  /** What an absent namespace means: all, unless words name objects, or that of these. */
   readonly scope: 'all' | 'context' | 'heads' | 'command';
   /** How it gets the files of the journal. The page then gives no words. */
   readonly files?: 'flags' | 'words';
