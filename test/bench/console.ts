@@ -80,7 +80,7 @@ await benchmarkOn(
     const name = `changed-${Math.round(now())}`;
     const created = now();
     await create(name);
-    await page.getByText(`default/${resource.kind}/${name}`).waitFor();
+    await page.locator(`a[href$="/${name}"]`).waitFor();
     const changedMs = now() - created;
     await context.close();
     return {

@@ -56,11 +56,12 @@ export class ConsoleVisitor {
     await this.page.getByRole('navigation').waitFor();
   }
 
-  /** Writes a screenshot, and the page as a screen reader has it. */
+  /** Writes screenshots of all open tabs, and what screen readers have. */
   async keep(file: string): Promise<void> {
-    if (this.page.isClosed()) return;
-    await this.page.screenshot({ path: `${file}.png`, fullPage: true });
-    await writeFile(`${file}.txt`, `${this.page.url()}\n${await this.page.locator('body').ariaSnapshot()}\n`);
+    for (const [index, page] of this.context.pages().entries()) {
+      await page.screenshot({ path: `${file}-${index}.png`, fullPage: true });
+      await writeFile(`${file}-${index}.txt`, `${page.url()}\n${await page.locator('body').ariaSnapshot()}\n`);
+    }
   }
 
   /** The errors, warnings, and violations of the CSP since the last call. */

@@ -312,6 +312,14 @@ describe('the console against attackers', function () {
       ['a program to run', { command: 'request pod', args: [template], flags: { exec: true } }],
     ];
 
+    // With a journal, the commands about one would run.
+    before(async () => {
+      const headers = { [tokenHeader]: alices.token };
+      const body = readFileSync(stage.access.server.auditFile, 'utf8');
+      const { status } = await call(alices, `${paths.journal}?name=access.jsonl`, { method: 'PUT', headers, body });
+      assert.equal(status, 200);
+    });
+
     for (const [what, command] of refused)
       it(`cannot pass ${what}`, async () => {
         const { status, body } = await run(command);
@@ -369,6 +377,8 @@ describe('the console against attackers', function () {
         `${paths.cast}?from=sessions&namespace=${stage.namespace}&name=..%2F..%2Fsecrets`,
         `${paths.live}?namespace=..%2Fsecrets`,
         `${paths.verdict}?namespace=..&name=..%2F..%2Fetc%2Fpasswd`,
+        `${paths.verdict}?namespace=..%2F..&name=x`,
+        `${paths.cast}?from=recordings&namespace=..&name=x`,
       ];
       for (const path of tries) {
         const { status, body } = await call(alices, path, { headers });

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import type { Page } from 'playwright-core';
 import { pathWithPlugin } from '../../../sandbox/console-process.ts';
 import { Terminal } from '../../../sandbox/terminal.ts';
 import { until } from '../../../sandbox/wait.ts';
@@ -19,15 +21,14 @@ describe('a request in the consoles of three people', function () {
   let dave: ConsoleVisitor;
   let shell: Terminal;
   let name: string;
+  let player: Page;
 
   before(async function () {
     this.timeout(240_000);
     stage = await ConsoleStage.open();
-    [alice, carol, dave] = await Promise.all([
-      stage.visit(stage.alice),
-      stage.visit(stage.carol),
-      stage.visit(stage.dave),
-    ]);
+    alice = await stage.visit(stage.alice);
+    carol = await stage.visit(stage.carol);
+    dave = await stage.visit(stage.dave);
   });
   after(async () => {
     shell?.kill();
@@ -54,6 +55,14 @@ describe('a request in the consoles of three people', function () {
     for (const at of shown) assert.ok(at - changed < LATE_MS, `the page shows it ${Math.round(at - changed)} ms later`);
   };
 
+  /** Whether the journal of the gateway has such a line about the request. */
+  const isAudited = async (fields: object): Promise<boolean> => {
+    const wanted = Object.entries({ request: name, ...fields });
+    return (
+      (await stage.gateway.process.audit((line) => wanted.every(([key, value]) => line[key] === value))).length > 0
+    );
+  };
+
   it('tells alice while she types whether she may ask, and who can approve', async () => {
     const { page } = alice;
     await page.getByRole('link', { name: 'Ask', exact: true }).click();
@@ -66,7 +75,7 @@ describe('a request in the consoles of three people', function () {
       .waitFor();
     await page.getByLabel('Reason').fill(reason);
     await page.getByText('You may ask').waitFor();
-    await page.getByText('RoleBinding approvers').or(page.getByText('carol')).first().waitFor();
+    await page.getByText('peer: 1 of groups devs or sre').waitFor();
   });
 
   it('lets alice ask, and tells carol', async () => {
@@ -133,13 +142,89 @@ describe('a request in the consoles of three people', function () {
     await dialog.getByLabel('Reason').fill('INC-42 still reading logs');
     await dialog.getByRole('button', { name: 'Extend' }).click();
     await inTime(
-      inCluster(
-        ({ status }) => status?.extensions?.[0]?.state === 'Approved' || status?.extensions?.[0]?.state === 'Extended',
-      ),
+      inCluster(({ status }) => status?.extensions?.[0]?.state === 'Granted'),
       page
         .getByText(/^4[45]m(\d+s)?$/)
         .first()
         .waitFor(),
     );
+  });
+
+  it('shows dave the session while alice types', async () => {
+    const { page, context } = dave;
+    await page.getByRole('link', { name: 'Open now' }).click();
+    const row = page.getByRole('row', { name: /alice.*exec -t/ });
+    const [opened] = await Promise.all([
+      context.waitForEvent('page'),
+      row.getByRole('link', { name: 'Watch' }).click(),
+    ]);
+    player = opened;
+    await player.getByRole('heading', { name: 'Live session' }).waitFor();
+    await until('the gateway to show it', () => isAudited({ verdict: 'viewed' }), { timeoutMs: 15_000 });
+    shell.write('echo "second $((40+3))"\n');
+    await shell.shows(/^second 43/m);
+    const typed = performance.now();
+    await player.getByText('second 43').waitFor();
+    assert.ok(performance.now() - typed < LATE_MS, `it shows what alice sees ${performance.now() - typed} ms later`);
+  });
+
+  it('lets carol revoke, which ends the session for all', async () => {
+    const { page } = carol;
+    await page.getByRole('button', { name: 'Revoke' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Reason').fill('INC-42 is over');
+    await dialog.getByRole('button', { name: 'Revoke' }).click();
+    assert.equal(await shell.exit(), 1);
+    await inTime(
+      Promise.resolve(performance.now()),
+      chip(alice, 'Open').waitFor({ state: 'detached' }),
+      player
+        .getByRole('status')
+        .filter({ hasText: /revoked/i })
+        .waitFor(),
+      dave.page.getByText('No one has access here.').waitFor(),
+    );
+    await player.close();
+  });
+
+  it('lets dave find the session in the journal, and play it', async () => {
+    const { page, context } = dave;
+    await until('the recording to be complete', () => isAudited({ complete: true }), { timeoutMs: 30_000 });
+    await page.getByRole('link', { name: 'Recordings' }).click();
+    const { access, gateway } = stage;
+    await page.getByLabel('Add files').setInputFiles([access.server.auditFile, gateway.process.auditFile]);
+    const row = page.getByRole('row', { name: /alice/ });
+    const [opened] = await Promise.all([context.waitForEvent('page'), row.getByRole('link', { name: 'Play' }).click()]);
+    await opened.getByLabel('Speed').selectOption('16');
+    await opened.getByText('second 43').waitFor();
+    const [download] = await Promise.all([
+      opened.waitForEvent('download'),
+      opened.getByRole('link', { name: 'Download' }).click(),
+    ]);
+    assert.match(await readFile(await download.path(), 'utf8'), /second 43/);
+    await opened.close();
+  });
+
+  it('lets dave verify the recording, and the journal', async () => {
+    const { page } = dave;
+    const { access, gateway } = stage;
+    // A signed head covers new lines within about 5 s.
+    const isProven = async (): Promise<boolean> => {
+      await page.getByRole('button', { name: 'Forget all' }).click();
+      await page.getByText('add its files').waitFor();
+      await page.getByLabel('Add files').setInputFiles([access.server.auditFile, gateway.process.auditFile]);
+      await page.getByRole('row', { name: /alice/ }).getByRole('button', { name: 'Verify' }).click();
+      const dialog = page.getByRole('dialog');
+      const verdict = (await dialog.locator('.note strong').textContent()) ?? '';
+      await dialog.getByRole('button', { name: 'Close' }).click();
+      return /^INTACT/.test(verdict) && !verdict.includes('unproven');
+    };
+    await until('signed heads to cover the journals', isProven, { timeoutMs: 30_000, everyMs: 1000 });
+    await page.getByRole('link', { name: 'Audit' }).click();
+    await page.getByRole('button', { name: 'Verify' }).click();
+    await page.getByText(/^INTACT/).waitFor();
+    const grant = page.getByRole('table', { name: /Grants/ }).getByRole('row', { name: new RegExp(name) });
+    await grant.getByText('carol').first().waitFor();
+    await grant.getByText(reason).waitFor();
   });
 });
