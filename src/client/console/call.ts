@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { isObjectName } from '../../access/policy/names.ts';
 import { collectBody } from '../../kit/request-body.ts';
 import type { ClusterConnection } from '../cluster-connection.ts';
 
@@ -33,6 +34,13 @@ export class Refusal extends Error {
   ) {
     super(message);
   }
+}
+
+/** A field of a query that names an object. @throws Refusal 400 */
+export function nameIn(query: URLSearchParams, field: string): string | undefined {
+  const name = query.get(field) ?? undefined;
+  if (name === undefined || isObjectName(name)) return name;
+  throw new Refusal(400, `${field} is not a name`);
 }
 
 export function callOf(

@@ -2,7 +2,7 @@ import { readCast } from '../cast.ts';
 import { inNamespace } from '../cluster-connection.ts';
 import { checkName, lostView, openLog } from '../commands/sessions.ts';
 import { Problem } from '../problem.ts';
-import { type Call, Refusal } from './call.ts';
+import { type Call, nameIn, Refusal } from './call.ts';
 import type { Failure } from './wire.ts';
 
 /**
@@ -10,7 +10,8 @@ import type { Failure } from './wire.ts';
  * last line, a `Failure`: the lines before it can be shown.
  */
 export async function cast({ query, connection, signal, write, line }: Call): Promise<void> {
-  const [from, namespace = '', name = ''] = ['from', 'namespace', 'name'].map((field) => query.get(field) ?? undefined);
+  const from = query.get('from');
+  const [namespace = '', name = ''] = ['namespace', 'name'].map((field) => nameIn(query, field));
   if (from !== 'sessions' && from !== 'recordings') throw new Refusal(400, 'from is neither sessions nor recordings');
   checkName(name);
   const own = inNamespace(connection, namespace);

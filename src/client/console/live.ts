@@ -7,7 +7,6 @@
 // A change that the page has not taken is replaced by the next one of its row, so a slow page costs
 // no more memory than a quick one.
 
-import { isObjectName } from '../../access/policy/names.ts';
 import { accessSessions } from '../../api/access/access-session.ts';
 import type { KubeObject, Resource } from '../../api/object.ts';
 import { type Clock, sleep } from '../../kit/clock.ts';
@@ -17,7 +16,7 @@ import { requestResource, typeNames } from '../access-requests.ts';
 import { awaitedDecision, choicesOf, type Decision } from '../choices.ts';
 import { type ClusterConnection, inNamespace, serverNow } from '../cluster-connection.ts';
 import { isNotServed, problemOf } from '../problem.ts';
-import { type Call, Refusal } from './call.ts';
+import { type Call, nameIn } from './call.ts';
 import { type FollowedRows, type FollowOptions, followRows } from './followed-rows.ts';
 import { requestRow, sessionRow, withDecision } from './rows.ts';
 import type { LiveLine, RequestRow, SessionRow } from './wire.ts';
@@ -36,8 +35,7 @@ const GIVE_UP_MS = 10_000;
 
 /** Rejects once the page has closed the call, or was too slow. */
 export async function live({ query, connection, signal: closed, line }: Call, clock: Clock): Promise<void> {
-  const namespace = query.get('namespace') ?? undefined;
-  if (namespace !== undefined && !isObjectName(namespace)) throw new Refusal(400, 'namespace is not a name');
+  const namespace = nameIn(query, 'namespace');
   const end = new AbortController();
   const signal = AbortSignal.any([closed, end.signal]);
   const send = async (value: LiveLine): Promise<void> => {

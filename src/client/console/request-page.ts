@@ -8,7 +8,7 @@ import { shownParts } from '../commands/show.ts';
 import { textIn } from '../journal.ts';
 import { Problem, unlessForbidden } from '../problem.ts';
 import { templateOf, versionOf } from '../voted-template.ts';
-import { type Call, Refusal } from './call.ts';
+import { type Call, nameIn, Refusal } from './call.ts';
 import { requestRow, withDecision } from './rows.ts';
 import type { RequestPage, Section } from './wire.ts';
 
@@ -18,8 +18,8 @@ const events: Resource = { group: '', version: 'v1', plural: 'events', kind: 'Ev
 
 /** Rejects with Refusal 404 if the request does not exist. */
 export async function requestPage({ query, connection: all }: Call, clock: Clock): Promise<RequestPage> {
-  const [namespace, kind, name] = ['namespace', 'kind', 'name'].map((field) => query.get(field) ?? '');
-  const type = typeNames.find((one) => requestResource(one).kind === kind);
+  const [namespace, name] = ['namespace', 'name'].map((field) => nameIn(query, field));
+  const type = typeNames.find((one) => requestResource(one).kind === query.get('kind'));
   if (!type || !namespace || !name) throw new Refusal(400, 'namespace, kind, and name must name a request');
   const connection = inNamespace(all, namespace);
   const found = await findRequest(connection, `${type}/${name}`).catch((error: unknown) => {

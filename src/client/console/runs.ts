@@ -31,7 +31,7 @@ interface Runnable {
   readonly flags?: readonly string[];
   /** Always given. */
   readonly fixed?: readonly string[];
-  /** What an absent namespace means: all, unless words name objects, or that of these. */
+  /** What an absent namespace means: all, that of these, or what the command then does. */
   readonly scope: 'all' | 'context' | 'heads' | 'command';
   /** How it gets the files of the journal. The page then gives no words. */
   readonly files?: 'flags' | 'words';
@@ -44,21 +44,21 @@ const runnables: Readonly<Record<RunName, Runnable>> = {
   templates: { command: templates, scope: 'all' },
   explain: { command: explain, flags: [...asked, 'pod'], scope: 'context' },
   approvers: { command: approvers, scope: 'context' },
-  'request pod': { command: requestPod, flags: [...asked, 'name'], fixed: noWait, scope: 'context' },
-  'request exec': { command: requestExec, flags: [...asked, 'name', 'pod'], fixed: noWait, scope: 'context' },
+  'request pod': { command: requestPod, flags: asked, fixed: noWait, scope: 'context' },
+  'request exec': { command: requestExec, flags: [...asked, 'pod'], fixed: noWait, scope: 'context' },
   claim: { command: claim, fixed: noWait, scope: 'context' },
   extend: { command: extend, flags: ['by', 'reason'], fixed: noWait, scope: 'context' },
-  revoke: { command: revoke, flags: ['reason', 'user'], scope: 'all' },
+  revoke: { command: revoke, flags: ['reason'], scope: 'context' },
   approve: { command: approve, flags: ['max', 'template-version', 'reason', 'about'], scope: 'context' },
   deny: { command: deny, flags: ['reason', 'about'], scope: 'context' },
   'sessions kill': { command: sessionsKill, scope: 'context' },
-  who: { command: who, flags: ['all', 'since'], scope: 'all', files: 'flags' },
+  who: { command: who, flags: ['since'], scope: 'all', files: 'flags' },
   'audit report': { command: auditReport, flags: ['since'], scope: 'command', files: 'words' },
   'audit verify': { command: auditVerify, fixed: ['--partial'], scope: 'heads', files: 'words' },
   'binding status': { command: bindingStatus, scope: 'command' },
   'inventory status': { command: inventoryStatus, scope: 'all' },
   'inventory why': { command: inventoryWhy, scope: 'context' },
-  doctor: { command: doctor, flags: ['installation'], scope: 'command' },
+  doctor: { command: doctor, scope: 'command' },
 };
 
 export interface RunOptions {
@@ -123,14 +123,8 @@ export function commandLine(
       throw new Refusal(400, `--${flag} has a wrong value`);
     return value === true ? `--${flag}` : `--${flag}=${value}`;
   });
-  const isAll = scope === 'all' && args.length === 0;
-  const byDefault = {
-    all: isAll ? undefined : connection.namespace,
-    context: connection.namespace,
-    heads: journal.namespace,
-    command: undefined,
-  }[scope];
-  const where = namespace ?? byDefault;
+  const byDefault = { context: connection.namespace, heads: journal.namespace, all: undefined, command: undefined };
+  const where = namespace ?? byDefault[scope];
   return [
     ...name.split(' '),
     ...args,
@@ -140,7 +134,7 @@ export function commandLine(
     ...(scope === 'heads' ? (journal.heads ?? []).map((path) => `--heads=${path}`) : []),
     ...(files === 'flags' ? journal.paths.map((path) => `--journal=${path}`) : []),
     ...(where === undefined ? [] : [`--namespace=${where}`]),
-    ...(where === undefined && isAll ? ['-A'] : []),
+    ...(where === undefined && scope === 'all' ? ['-A'] : []),
   ];
 }
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { inNamespace } from '../cluster-connection.ts';
 import { checkName, openLog } from '../commands/sessions.ts';
-import { type Call, Refusal } from './call.ts';
+import { type Call, nameIn, Refusal } from './call.ts';
 import type { RunCall, RunResult } from './wire.ts';
 
 /** Bytes of a recording. */
@@ -20,7 +20,7 @@ export async function verdict(
   run: (call: RunCall, flags: readonly string[]) => Promise<RunResult>,
   maxBytes = MAX_RECORDING,
 ): Promise<void> {
-  const [namespace = '', name = ''] = ['namespace', 'name'].map((field) => query.get(field) ?? undefined);
+  const [namespace = '', name = ''] = ['namespace', 'name'].map((field) => nameIn(query, field));
   checkName(name);
   const chunks = await openLog(inNamespace(connection, namespace), 'recordings', name, signal);
   const folder = await mkdtemp(join(tmpdir(), 'drawbridge-recording-'));
