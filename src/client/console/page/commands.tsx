@@ -87,7 +87,7 @@ export function useAction(): Action {
 }
 
 /** Why the last command failed, and its line. Nothing while it runs. */
-export function Failed({ action: { result, error } }: { readonly action: Read }) {
+export function Failed({ action: { result, error } }: { readonly action: Pick<Read, 'result' | 'error'> }) {
   return (
     <>
       {error !== undefined && <Alert>{error}</Alert>}
