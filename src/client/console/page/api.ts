@@ -1,16 +1,25 @@
-import { type Failure, paths, type RunCall, type RunResult, tokenHeader } from '../wire.ts';
+import { type Failure, paths, type RunCall, type RunResult, type Start, tokenHeader } from '../wire.ts';
 
 /** Of this browser and port. It is worthless once the console has ended. */
 const tokenKey = 'token';
+const storedToken = (): string => localStorage.getItem(tokenKey) ?? '';
 
-/** From the fragment of the URL, which it clears; the next tabs find it in the storage. */
-export function takeToken(): string {
-  const given = location.hash.slice(1);
-  if (/^[\w-]{43}$/.test(given)) {
-    localStorage.setItem(tokenKey, given);
-    history.replaceState(null, '', location.pathname);
-  }
-  return localStorage.getItem(tokenKey) ?? '';
+/** From the fragment of the URL, which the page then clears; the next tabs find it in the storage. */
+const [, given = ''] = /^#([\w-]{43})$/.exec(location.hash) ?? [];
+if (given !== '') history.replaceState(null, '', location.pathname);
+let token = given || storedToken();
+
+export const hasToken = (): boolean => token !== '';
+
+/** Any page can link here with a wrong token: it must not replace the one that works. */
+export async function connect(): Promise<Start> {
+  const start = await get<Start>(paths.start).catch((error: CallError) => {
+    if (error.status !== 401 || given === '' || storedToken() === '') throw error;
+    token = storedToken();
+    return get<Start>(paths.start);
+  });
+  localStorage.setItem(tokenKey, token);
+  return start;
 }
 
 /** A refused or failed call; its message is for people. `status`: 0 if the console did not answer. */
@@ -33,11 +42,9 @@ export async function call(
 ): Promise<Response> {
   const given = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined);
   const search = given.length === 0 ? '' : `?${new URLSearchParams(given)}`;
-  const response = await fetch(`${path}${search}`, { ...options, headers: { [tokenHeader]: takeToken() } }).catch(
-    () => {
-      throw new CallError(0, 'The console does not answer. If it has ended, start it again in a terminal.');
-    },
-  );
+  const response = await fetch(`${path}${search}`, { ...options, headers: { [tokenHeader]: token } }).catch(() => {
+    throw new CallError(0, 'The console does not answer. If it has ended, start it again in a terminal.');
+  });
   if (response.ok) return response;
   const failure = (await response.json().catch(() => ({ message: response.statusText }))) as Failure;
   throw new CallError(response.status, failure.message);

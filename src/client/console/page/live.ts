@@ -45,9 +45,12 @@ async function follow(namespace: string | undefined, stop: AbortSignal, set: (li
   };
   change({});
   while (!stop.aborted) {
+    await visible(stop);
     const connection = new AbortController();
     const end = (): void => connection.abort();
+    const { signal } = connection;
     stop.addEventListener('abort', end);
+    document.addEventListener('visibilitychange', end, { signal });
     let silent = after(SILENT_MS, end);
     // The first lines of a connection replace what an earlier one told.
     const [requests, sessions] = [new Map<string, RequestRow>(), new Map<string, SessionRow>()];
@@ -59,7 +62,7 @@ async function follow(namespace: string | undefined, stop: AbortSignal, set: (li
       change({ requests: new Map(requests), sessions: new Map(sessions), synced: live.synced || synced });
     };
     try {
-      const response = await call(paths.live, { query: { namespace }, signal: connection.signal });
+      const response = await call(paths.live, { query: { namespace }, signal });
       for await (const text of lines(response)) {
         silent();
         silent = after(SILENT_MS, end);
@@ -75,16 +78,25 @@ async function follow(namespace: string | undefined, stop: AbortSignal, set: (li
       }
       change({ problem: 'The console ended the connection; connecting again' });
     } catch (error) {
+      if (document.hidden) continue;
       const refused = error instanceof CallError && (error.status === 401 || error.status === 403);
       const message = error instanceof CallError ? error.message : 'The console does not answer; connecting again';
       change({ problem: message, refused });
       if (refused) return;
     } finally {
+      end();
       silent();
       cancelShow?.();
       stop.removeEventListener('abort', end);
     }
     await pause(RETRY_MS);
+  }
+}
+
+/** A browser has six connections to a console, and each page that a person sees keeps one. */
+async function visible(stop: AbortSignal): Promise<void> {
+  while (document.hidden && !stop.aborted) {
+    await new Promise((resolve) => document.addEventListener('visibilitychange', resolve, { once: true }));
   }
 }
 

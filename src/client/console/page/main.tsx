@@ -2,7 +2,7 @@ import './main.css';
 import { type ComponentType, render } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { defaultPort, paths, type RequestRow, type RunResult, type Start } from '../wire.ts';
-import { type CallError, call, get, takeToken } from './api.ts';
+import { type CallError, call, connect, hasToken } from './api.ts';
 import { type App, AppContext } from './app.ts';
 import { Line, Messages } from './commands.tsx';
 import { type Live, useLive } from './live.ts';
@@ -54,8 +54,8 @@ function Console() {
       setSaid(undefined);
     };
     addEventListener('popstate', toPath);
-    if (takeToken() === '') return;
-    get<Start>(paths.start).then((found) => {
+    if (!hasToken()) return;
+    connect().then((found) => {
       setServerTime(found.nowMs);
       setNamespace(found.namespace);
       setStart(found);
@@ -138,7 +138,7 @@ function listsOf(requests: Live['requests'], user: string | undefined): Pick<App
 
 /** Instead of pages, while there is no console to talk to. */
 function Closed({ problem }: { readonly problem: CallError | undefined }) {
-  const isClosed = takeToken() === '' || problem?.status === 401 || problem?.status === 403;
+  const isClosed = !hasToken() || problem?.status === 401 || problem?.status === 403;
   return (
     <main>
       <h1>drawbridge</h1>
