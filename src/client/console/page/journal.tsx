@@ -5,7 +5,7 @@ import { reportText } from '../../../audit/verify/report-text.ts';
 import { type Journal, paths, type RunResult } from '../wire.ts';
 import { call } from './api.ts';
 import { Line, Messages } from './commands.tsx';
-import type { Tone } from './ui.tsx';
+import { Alert, type Tone } from './ui.tsx';
 
 /** In the storage of the page. */
 const namespaceKey = 'server-namespace';
@@ -30,13 +30,8 @@ export function useServerNamespace(): readonly [namespace: string, field: JSX.El
   return [namespace, field];
 }
 
-interface JournalBoxProps {
-  /** What to show of a journal with files. */
-  readonly children: (serverNamespace: string) => ComponentChildren;
-}
-
-/** The files of the journal, and how to get them. Below, what they say. */
-export function JournalBox({ children }: JournalBoxProps) {
+/** The files of the journal, and how to get them. `view`: of a journal with files. */
+export function JournalBox({ view }: { readonly view: (serverNamespace: string) => ComponentChildren }) {
   const [journal, setJournal] = useState<Journal>({ files: [], problems: [] });
   const [error, setError] = useState<string>();
   const [busy, setBusy] = useState(false);
@@ -85,11 +80,7 @@ export function JournalBox({ children }: JournalBoxProps) {
           )}
           <span role="status">{busy ? 'Reading …' : ''}</span>
         </div>
-        {error !== undefined && (
-          <p role="alert" class="error">
-            {error}
-          </p>
-        )}
+        {error !== undefined && <Alert>{error}</Alert>}
         {problems.map((problem) => (
           <p key={problem} role="status" class="note">
             {problem}
@@ -99,7 +90,7 @@ export function JournalBox({ children }: JournalBoxProps) {
       {/* Other files are read anew. */}
       {files.length > 0 && (
         <div class="card" key={JSON.stringify(files)}>
-          {children(namespace)}
+          {view(namespace)}
         </div>
       )}
     </>

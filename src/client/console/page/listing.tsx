@@ -16,10 +16,17 @@ interface ListingProps<T> {
   readonly picture?: (rows: readonly T[]) => ComponentChildren;
 }
 
-const textOf = (row: unknown): string => JSON.stringify(row);
+/** Of each row, once: a journal has many. */
+const texts = new WeakMap<object, string>();
+
+function textOf(row: object): string {
+  const text = texts.get(row) ?? JSON.stringify(row);
+  texts.set(row, text);
+  return text;
+}
 
 /** What a command lists, with a filter, its messages, and its line. */
-export function Listing<T>({ command, rowsOf = (items) => items, picture, ...table }: ListingProps<T>) {
+export function Listing<T extends object>({ command, rowsOf = (items) => items, picture, ...table }: ListingProps<T>) {
   const read = useRun(command as RunCall);
   const { result, busy } = read;
   const { items } = (result?.output ?? {}) as Partial<ListOutput<T>>;

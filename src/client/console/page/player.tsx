@@ -2,11 +2,11 @@ import { create, type RecordingEvent, type Source } from 'asciinema-player';
 import { render } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import './player.css';
-import { paths } from '../wire.ts';
+import { type Failure, paths } from '../wire.ts';
 import { call, lines } from './api.ts';
 import { type App, AppContext } from './app.ts';
 import { EndSession } from './session.tsx';
-import { Time } from './ui.tsx';
+import { Alert } from './ui.tsx';
 
 /** Of the path: see `PlayerLink`. */
 const query = Object.fromEntries(new URLSearchParams(location.search));
@@ -24,41 +24,28 @@ function sizeOf(text: string) {
   return { cols: Math.min(cols || 80, MAX_COLS), rows: Math.min(rows || 24, MAX_ROWS) };
 }
 
-interface Header {
-  readonly width: number;
-  readonly height: number;
-  readonly timestamp: number;
-}
+/** Of asciicast v2, which the console has checked: an event, or the header; or what went wrong. */
+type Line =
+  | readonly [seconds: number, code: string, data: string]
+  | { readonly width: number; readonly height: number }
+  | Failure;
 
-/** A line of asciicast v2, which the console has checked. */
-interface Line {
-  readonly text: string;
-  readonly header?: Header;
-  readonly event?: RecordingEvent;
-}
-
-/** Rejects if the last line says that the view broke off, or that the recording is damaged. */
-async function* cast(signal: AbortSignal): AsyncIterable<Line> {
+/** Lines with their events; the header is an event, too. Rejects if the view or recording breaks off. */
+async function* cast(signal: AbortSignal): AsyncIterable<readonly [text: string, event: RecordingEvent | undefined]> {
   for await (const text of lines(await call(paths.cast, { query, signal }))) {
-    const line = JSON.parse(text) as readonly [number, string, string] | Header | { readonly message: string };
+    const line = JSON.parse(text) as Line;
     if ('message' in line) throw new Error(line.message);
-    if ('width' in line) yield { text, header: line };
-    else {
-      const [seconds, code, data] = line;
-      const shown = code === 'r' ? Object.values(sizeOf(data)).join('x') : data;
-      // Input may have passwords.
-      yield code === 'i' ? { text } : { text, event: [seconds * 1000, code as 'o' | 'r' | 'm', shown] };
-    }
+    const [seconds, code, data] = 'width' in line ? ([0, 'r', `${line.width}x${line.height}`] as const) : line;
+    const shown = code === 'r' ? Object.values(sizeOf(data)).join('x') : data;
+    // Input may have passwords.
+    yield [text, code === 'i' ? undefined : [seconds * 1000, code as 'o' | 'r' | 'm', shown]];
   }
 }
 
 interface Shown {
   readonly source?: Source;
-  readonly startedMs?: number;
   /** Of the download. */
   readonly url?: string;
-  /** Characters so far. */
-  readonly length?: number;
   /** Why the session ended: its last marker. */
   readonly why?: string;
   readonly problem?: string;
@@ -72,11 +59,7 @@ const liveSource =
     const stop = new AbortController();
     const follow = async (): Promise<void> => {
       let why = '';
-      for await (const { header, event: [, code, data] = [] } of cast(stop.signal)) {
-        if (header) {
-          dispatch('reset', { size: sizeOf(`${header.width}x${header.height}`) });
-          dispatch('playing');
-        }
+      for await (const [, [, code, data] = []] of cast(stop.signal)) {
         if (code === 'o') dispatch('output', data);
         if (code === 'r') dispatch('resize', sizeOf(String(data)));
         if (code === 'm') why = String(data);
@@ -84,6 +67,7 @@ const liveSource =
       show({ why });
     };
     const play = (): boolean => {
+      dispatch('playing');
       follow()
         .catch(({ message }: Error) => stop.signal.aborted || show({ problem: message }))
         .finally(() => dispatch('pause'));
@@ -95,15 +79,11 @@ const liveSource =
 /** Shows also what precedes a damage. */
 async function load(show: Show, signal: AbortSignal): Promise<void> {
   const [texts, events]: [string[], RecordingEvent[]] = [[], []];
-  let [size, length] = [sizeOf(''), 0];
+  let length = 0;
   try {
-    for await (const { text, header, event } of cast(signal)) {
-      texts.push(`${text}\n`);
-      length += text.length;
+    for await (const [text, event] of cast(signal)) {
+      length += texts.push(`${text}\n`) && text.length;
       if (length > MAX_LENGTH) throw new Error('The recording is too large for a browser. Play it in a terminal.');
-      if (texts.length % 1000 === 0) show({ length });
-      if (header) show({ startedMs: header.timestamp * 1000 });
-      if (header) size = sizeOf(`${header.width}x${header.height}`);
       if (event) events.push(event);
     }
     show({ why: String(events.findLast(([, code]) => code === 'm')?.[2] ?? '') });
@@ -111,9 +91,8 @@ async function load(show: Show, signal: AbortSignal): Promise<void> {
     if (!signal.aborted) show({ problem: (error as Error).message });
   }
   if (events.length === 0) return;
-  const recording = { ...size, events };
   const url = URL.createObjectURL(new Blob(texts, { type: 'application/x-asciicast' }));
-  show({ url, source: { data: {}, parser: () => recording } });
+  show({ url, source: { data: {}, parser: () => ({ ...sizeOf(''), events }) } });
 }
 
 /** Another speed makes another player, which goes on at the same time. */
@@ -133,7 +112,7 @@ function Terminal({ source, speed }: { readonly source: Source; readonly speed: 
 }
 
 function Player() {
-  const [shown, setShown] = useState<Shown>({});
+  const [{ source, url, why, problem }, setShown] = useState<Shown>({});
   const [speed, setSpeed] = useState(1);
   useEffect(() => {
     const show: Show = (change) => setShown((now) => ({ ...now, ...change }));
@@ -142,18 +121,12 @@ function Player() {
     else void load(show, stop.signal);
     return () => stop.abort();
   }, []);
-  const { source, startedMs, url, length = 0, why, problem } = shown;
   const hasEnded = why !== undefined || problem !== undefined;
   return (
     <>
       <header>
         <h1>{isLive ? 'Live session' : 'Recording'}</h1>
         <p>{window.name}</p>
-        {startedMs !== undefined && (
-          <p>
-            began <Time ms={startedMs} />
-          </p>
-        )}
         {isLive && !hasEnded && <EndSession namespace={namespace} name={name} />}
         {url !== undefined && (
           <>
@@ -175,12 +148,8 @@ function Player() {
         </p>
       </header>
       <main>
-        {!source && !hasEnded && <p role="status">Reading the recording … {Math.round(length / 1e6)} MB</p>}
-        {problem !== undefined && (
-          <p role="alert" class="error">
-            {problem}
-          </p>
-        )}
+        {!source && !hasEnded && <p role="status">Reading the recording …</p>}
+        {problem !== undefined && <Alert>{problem}</Alert>}
         {why !== undefined && (
           <p role="status" class="note">
             {why || 'The recording does not say how the session ended.'}

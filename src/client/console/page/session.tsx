@@ -6,15 +6,12 @@ export interface SessionName {
   readonly name: string;
 }
 
-interface PlayerLinkProps extends SessionName {
-  readonly from: 'sessions' | 'recordings';
-  /** Whose session it is, where. */
-  readonly about: string;
-}
-
-/** Opens the player in a tab of its own, whose name says what it shows. */
-export const PlayerLink = ({ about, ...query }: PlayerLinkProps) => (
-  <a class="button" href={`/player?${new URLSearchParams({ ...query })}`} target={about}>
+/** Opens the player in a tab of its own, whose name is `about`: whose session it shows. */
+export const PlayerLink = ({
+  about,
+  ...query
+}: SessionName & { readonly from: 'sessions' | 'recordings'; readonly about: string }) => (
+  <a class="button" href={`/player?${new URLSearchParams(query)}`} target={about}>
     {query.from === 'sessions' ? 'Watch' : 'Play'}
   </a>
 );

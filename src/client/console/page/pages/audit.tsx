@@ -44,8 +44,8 @@ export function Audit() {
   return (
     <>
       <Title>Audit</Title>
-      <JournalBox>
-        {(serverNamespace) => (
+      <JournalBox
+        view={(serverNamespace) => (
           <>
             <Verify namespace={serverNamespace} />
             <div class="row">
@@ -82,7 +82,7 @@ export function Audit() {
             />
           </>
         )}
-      </JournalBox>
+      />
     </>
   );
 }

@@ -1,7 +1,9 @@
+import { useMemo } from 'preact/hooks';
 import type { RequestRow, SessionRow } from '../../wire.ts';
 import { RequestActions, textOfRow } from '../actions.tsx';
 import { requestPath, useApp } from '../app.ts';
 import { two } from '../listing.tsx';
+import type { Live } from '../live.ts';
 import { EndSession, PlayerLink } from '../session.tsx';
 import { localTime, useNow } from '../time.ts';
 import { type Column, Countdown, Go, StateChip, Table, Time, Title, useFilter } from '../ui.tsx';
@@ -16,16 +18,21 @@ const textOf = ({ row, sessions }: Grant): string => [textOfRow(row), ...session
 const startOf = ({ startsMs, createdMs }: RequestRow): number => startsMs ?? createdMs;
 const isOpen = ({ state }: RequestRow): boolean => state === 'Open' || state === 'Ending';
 
+/** `others`: sessions of no grant that this user sees. */
+function openIn({ requests, sessions }: Live) {
+  const byRequest = Map.groupBy(sessions.values(), ({ request }) => request);
+  const grants = [...requests.values()]
+    .filter(isOpen)
+    .map((row) => ({ row, sessions: byRequest.get(row.key) ?? [] }))
+    .toSorted((a, b) => (a.row.endsMs ?? 0) - (b.row.endsMs ?? 0));
+  for (const { row } of grants) byRequest.delete(row.key);
+  return { grants, others: [...byRequest.values()].flat() };
+}
+
 export function Open() {
   const { live } = useApp();
-  const sessions = Map.groupBy(live.sessions.values(), ({ request }) => request);
-  const grants = [...live.requests.values()]
-    .filter(isOpen)
-    .map((row) => ({ row, sessions: sessions.get(row.key) ?? [] }))
-    .toSorted((a, b) => (a.row.endsMs ?? 0) - (b.row.endsMs ?? 0));
+  const { grants, others } = useMemo(() => openIn(live), [live.requests, live.sessions]);
   const [found, filter] = useFilter(grants, textOf);
-  for (const { row } of grants) sessions.delete(row.key);
-  const others = [...sessions.values()].flat();
   return (
     <>
       <Title>Open now</Title>
@@ -62,7 +69,16 @@ const columns: readonly Column<Grant>[] = [
     title: 'Until',
     cell: ({ row }) => two(row.endsMs && <Countdown endsMs={row.endsMs} />, `since ${localTime(startOf(row))}`),
   },
-  { title: 'Sessions', cell: ({ sessions }) => sessions.map((one) => <Session key={one.key} session={one} />) },
+  {
+    title: 'Sessions',
+    cell: ({ sessions }) => (
+      <div class="list">
+        {sessions.map((one) => (
+          <Session key={one.key} session={one} />
+        ))}
+      </div>
+    ),
+  },
   {
     title: 'State',
     cell: ({ row }) => (

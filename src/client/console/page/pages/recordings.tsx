@@ -6,7 +6,7 @@ import { useApp } from '../app.ts';
 import { JournalBox, Verdict } from '../journal.tsx';
 import { Listing, two } from '../listing.tsx';
 import { PlayerLink, type SessionName } from '../session.tsx';
-import { type Column, Dialog, Time, Title } from '../ui.tsx';
+import { Alert, type Column, Dialog, Time, Title } from '../ui.tsx';
 
 /** An entry into a pod, of `who`; its grants have another kind. */
 export interface Entry extends Readonly<Record<'kind' | 'chain' | 'time' | 'event' | 'verdict', string>> {
@@ -50,8 +50,8 @@ export function Recordings() {
   return (
     <>
       <Title>Recordings</Title>
-      <JournalBox>
-        {() => (
+      <JournalBox
+        view={() => (
           <Listing
             command={{ command: 'who', namespace }}
             caption="Sessions, newest first. Their templates say whether they are recorded"
@@ -61,18 +61,21 @@ export function Recordings() {
             rowsOf={sessionsOf}
           />
         )}
-      </JournalBox>
+      />
     </>
   );
 }
 
 function Actions({ namespace, name, about }: SessionName & { readonly about: string }) {
   const { live } = useApp();
-  const [found, setFound] = useState<RunResult | Error | 'reading'>();
+  const [found, setFound] = useState<{ readonly result?: RunResult; readonly error?: string }>();
   if (live.sessions.has(`${namespace}/${name}`)) return 'still open';
   const verify = (): void => {
-    setFound('reading');
-    get<RunResult>(paths.verdict, { namespace, name }).then(setFound, setFound);
+    setFound({});
+    get<RunResult>(paths.verdict, { namespace, name }).then(
+      (result) => setFound({ result }),
+      (error: Error) => setFound({ error: error.message }),
+    );
   };
   return (
     <div class="actions">
@@ -82,15 +85,9 @@ function Actions({ namespace, name, about }: SessionName & { readonly about: str
       </button>
       {found && (
         <Dialog title="Is this recording unchanged?" onClose={() => setFound(undefined)}>
-          {found === 'reading' ? (
-            <p role="status">Reading the recording …</p>
-          ) : found instanceof Error ? (
-            <p role="alert" class="error">
-              {found.message}
-            </p>
-          ) : (
-            <Verdict result={found} />
-          )}
+          {found.result && <Verdict result={found.result} />}
+          {found.error !== undefined && <Alert>{found.error}</Alert>}
+          <p role="status">{found.result || found.error ? '' : 'Reading the recording …'}</p>
           <button type="button" onClick={(event) => event.currentTarget.closest('dialog')?.close()}>
             Close
           </button>
