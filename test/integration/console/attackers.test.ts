@@ -9,8 +9,9 @@ import { networkInterfaces } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { BrowserContext, Page } from 'playwright-core';
 import { recordedTemplate } from '../../../sandbox/console-examples.ts';
-import type { ConsoleProcess } from '../../../sandbox/console-process.ts';
+import { type ConsoleProcess, pathWithPlugin } from '../../../sandbox/console-process.ts';
 import { portOf } from '../../../sandbox/ports.ts';
+import { Terminal } from '../../../sandbox/terminal.ts';
 import { until } from '../../../sandbox/wait.ts';
 import { paths, type RunCall, tokenHeader } from '../../../src/client/console/wire.ts';
 import { podRequest } from '../../support/access-requests.ts';
@@ -231,7 +232,7 @@ describe('the console against attackers', function () {
     it('cannot take the console away from its person by a link with another token', async () => {
       const opened = await context.newPage();
       await opened.goto(`${alices.origin}/mine#${'A'.repeat(43)}`);
-      await opened.getByText(/token/).first().waitFor();
+      await opened.getByRole('navigation').waitFor();
       const again = await context.newPage();
       await again.goto(`${alices.origin}/mine`);
       await again.getByRole('navigation').waitFor();
@@ -490,6 +491,86 @@ describe('the console against attackers', function () {
         },
       });
       assert.ok(status >= 400, String(status));
+    });
+  });
+
+  describe('who write to a terminal', () => {
+    const name = 'terminal';
+    /** For `printf` of a shell, as are the escapes. */
+    const bytes = [
+      '<img src=x onerror=alert(1)>',
+      '\\033]8;;javascript:alert(1)\\033\\\\script link\\033]8;;\\033\\\\',
+      '\\033]8;;https://evil.example/\\007web link\\033]8;;\\007',
+      '\\033]0;owned\\007\\033]2;owned\\007\\033]52;c;b3duZWQ=\\007',
+      '\\033[6n\\033[c\\033[8;9999;9999t\\033P1$r0m\\033\\\\\\033]1337;File=inline=1:AAAA\\007',
+      '\\342\\200\\256backwards\\342\\200\\254\\377\\376\\000\\302\\205\\342\\200\\213',
+      '\\033[?1049h in the alternate screen \\033[?1049l\\033#8\\033c',
+    ];
+    let shell: Terminal;
+    let daves: ConsoleVisitor;
+
+    before(async () => {
+      const { access } = stage;
+      await access.vote(stage.carol, await stage.request(name));
+      await access.ready({ kind: 'PodAccessRequest', metadata: { name, uid: '' } });
+      daves = await stage.visit(stage.dave);
+      await daves.goto('/open');
+      const enter = `kubectl drawbridge exec ${name} -n ${stage.namespace}`;
+      shell = new Terminal('bash', ['-c', enter], {
+        PATH: await pathWithPlugin(access.plane),
+        HOME: access.plane.directory,
+        KUBECONFIG: stage.alice.kubeconfig,
+        TERM: 'xterm',
+      });
+      await shell.shows(/[$#] $/);
+    });
+    after(() => shell?.kill());
+    afterEach(function () {
+      return stage.check(this);
+    });
+
+    /** The player shows the last line, and has nothing else to click, keep, or run. */
+    const isHarmless = async (player: Page, line: string): Promise<void> => {
+      await player.getByText(line).first().waitFor({ timeout: 15_000 });
+      const links = 'a[href]:not([download]), img, iframe, script:not([src="/player.js"])';
+      assert.equal(await player.locator(links).count(), 0);
+      assert.match(await player.title(), /drawbridge$/);
+      assert.notEqual(await player.evaluate('navigator.clipboard.readText()'), 'owned');
+      assert.doesNotMatch(await player.content(), /[^\P{Cc}\t\n]|\p{Cf}/u);
+      const startMs = performance.now();
+      await player.evaluate('new Promise((resolve) => requestAnimationFrame(resolve))');
+      assert.ok(performance.now() - startMs < 1000, 'the page must answer');
+    };
+
+    it('cannot attack who watches', async () => {
+      const { page, context } = daves;
+      await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: daves.console.origin });
+      const watch = page.getByRole('row', { name: new RegExp(name) }).getByRole('link', { name: 'Watch' });
+      const [player] = await Promise.all([context.waitForEvent('page'), watch.click()]);
+      const isWatched = async (): Promise<boolean> =>
+        (await stage.gateway.process.audit((line) => line['request'] === name && line.verdict === 'viewed')).length > 0;
+      await until('the gateway to show it', isWatched, { timeoutMs: 15_000 });
+      for (const one of bytes) shell.write(`printf '${one}\\n'\n`);
+      // In one line, and faster than a page can show it.
+      shell.write(`head -c 3000000 /dev/zero | tr '\\0' W; echo; yes | head -n 100000; clear; echo "the e"nd\n`);
+      await isHarmless(player, 'the end');
+      assert.ok(shell.text.includes('\u001b]8;;javascript:') && shell.text.includes('\u202e'));
+      await player.close();
+    });
+
+    it('cannot attack who plays a recording', async () => {
+      const { page, context } = daves;
+      shell.write('exit\n');
+      assert.equal(await shell.exit(), 0);
+      const isComplete = async (): Promise<boolean> =>
+        (await stage.gateway.process.audit((line) => line['request'] === name && line['complete'] === true)).length > 0;
+      await until('the recording to be complete', isComplete, { timeoutMs: 30_000 });
+      await page.getByRole('link', { name: 'Recordings' }).click();
+      await page.getByLabel('Add files').setInputFiles(stage.gateway.process.auditFile);
+      const play = page.getByRole('row', { name: new RegExp(name) }).getByRole('link', { name: 'Play' });
+      const [player] = await Promise.all([context.waitForEvent('page'), play.click()]);
+      await player.getByLabel('Speed').selectOption('16');
+      await isHarmless(player, 'the end');
     });
   });
 });
