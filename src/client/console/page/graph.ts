@@ -1,38 +1,29 @@
 import { type JsonPointer, overlap } from '../../../kit/json-pointer.ts';
 
 export interface Component {
-  readonly component: string;
-  /** JSON pointers. */
-  readonly reads: readonly string[];
-  readonly writes: readonly string[];
+  readonly reads: readonly JsonPointer[];
+  readonly writes: readonly JsonPointer[];
 }
 
-/** Of two components: `to` reads what `from` writes. */
-export interface Edge {
-  readonly from: string;
-  readonly to: string;
-}
-
-export const edgesOf = (components: readonly Component[]): readonly Edge[] =>
-  components.flatMap(({ component: from, writes }) =>
-    components
-      .filter(
-        ({ component, reads }) => component !== from && writes.some((one) => reads.some((two) => touch(one, two))),
-      )
-      .map(({ component: to }) => ({ from, to })),
+/**
+ * What components read of others, by their indexes. Each is in a column right of those that it reads
+ * from, except in a cycle.
+ */
+export function graphOf(components: readonly Component[]) {
+  const isRead = (from: Component, { reads }: Component): boolean =>
+    from.writes.some((written) => reads.some((read) => overlap(written, read)));
+  const edges = components.flatMap((one, from) =>
+    components.flatMap((other, to) => (from !== to && isRead(one, other) ? [{ from, to }] : [])),
   );
-
-const touch = (a: string, b: string): boolean => overlap(a as JsonPointer, b as JsonPointer);
-
-/** Each is right of those that it reads from, except in a cycle. */
-export function columnsOf(components: readonly Component[], edges: readonly Edge[]): ReadonlyMap<string, number> {
-  const columns = new Map<string, number>();
-  const place = (name: string, path: readonly string[]): number => {
-    const sources = edges.filter(({ from, to }) => to === name && !path.includes(from)).map(({ from }) => from);
-    const column = Math.max(-1, ...sources.map((from) => columns.get(from) ?? place(from, [...path, from]))) + 1;
-    columns.set(name, column);
-    return column;
+  const columns: number[] = [];
+  const columnOf = (at: number, path: readonly number[]): number => {
+    const sources = edges.filter(({ from, to }) => to === at && !path.includes(from));
+    columns[at] ??= Math.max(-1, ...sources.map(({ from }) => columnOf(from, [...path, at]))) + 1;
+    return columns[at];
   };
-  for (const { component } of components) if (!columns.has(component)) place(component, [component]);
-  return columns;
+  const places = components.map((_, at) => ({ column: columnOf(at, [at]), row: 0 }));
+  return { edges, places: places.map((one, at) => ({ ...one, row: rowOf(columns, at) })) };
 }
+
+const rowOf = (columns: readonly number[], at: number): number =>
+  columns.slice(0, at).filter((column) => column === columns[at]).length;

@@ -3,19 +3,6 @@ import type { ListOutput, RunCall } from '../wire.ts';
 import { Failed, Line, useRun } from './commands.tsx';
 import { type Column, Table, useFilter } from './ui.tsx';
 
-interface ListingProps<T> {
-  /** Without a namespace, or with undefined: of all. */
-  readonly command: { readonly [K in keyof RunCall]: RunCall[K] | undefined };
-  readonly caption: string;
-  readonly columns: readonly Column<T>[];
-  readonly keyOf: (row: T) => string;
-  readonly empty: string;
-  /** Which items it shows, in which order. Default: all. */
-  readonly rowsOf?: (items: readonly T[]) => readonly T[];
-  /** Above the table. */
-  readonly picture?: (rows: readonly T[]) => ComponentChildren;
-}
-
 /** Of each row, once: a journal has many. */
 const texts = new WeakMap<object, string>();
 
@@ -23,6 +10,17 @@ function textOf(row: object): string {
   const text = texts.get(row) ?? JSON.stringify(row);
   texts.set(row, text);
   return text;
+}
+
+interface ListingProps<T> {
+  /** Without a namespace, or with undefined: of all. */
+  readonly command: { readonly [K in keyof RunCall]: RunCall[K] | undefined };
+  readonly caption: string;
+  readonly columns: readonly Column<T>[];
+  /** Which items it shows, in which order. Default: all. */
+  readonly rowsOf?: (items: readonly T[]) => readonly T[];
+  /** Above the table. */
+  readonly picture?: (rows: readonly T[]) => ComponentChildren;
 }
 
 /** What a command lists, with a filter, its messages, and its line. */
@@ -35,8 +33,8 @@ export function Listing<T extends object>({ command, rowsOf = (items) => items, 
     <>
       {busy && <p role="status">Reading …</p>}
       {items && filter}
-      {items && picture?.(found)}
-      {items && <Table {...table} rows={found} />}
+      {found.length > 0 && picture?.(found)}
+      {items && <Table {...table} rows={found} keyOf={textOf} empty="Nothing found." />}
       <Failed action={read} />
       {result?.exitCode === 0 && <Line result={result} />}
     </>

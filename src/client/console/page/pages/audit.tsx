@@ -6,7 +6,7 @@ import { JournalBox, Verdict } from '../journal.tsx';
 import { Listing, two } from '../listing.tsx';
 import { isoOfLocal, nowMs } from '../time.ts';
 import { type Column, Time, Title } from '../ui.tsx';
-import { type Entry, entriesOf, entryColumns, keyOfEntry } from './recordings.tsx';
+import { type Entry, entriesOf, entryColumns } from './recordings.tsx';
 
 /** Of `audit report`. Times are RFC 3339, or empty. */
 type Grant = Readonly<
@@ -65,8 +65,6 @@ export function Audit() {
               command={{ command: 'who', ...options }}
               caption="Entries, newest first"
               columns={entryColumns}
-              keyOf={keyOfEntry}
-              empty="The journal has no such entry."
               rowsOf={(items) => entriesOf(items).filter(({ time: at }) => isIn(at, at))}
             />
             <h2>Who had access to what</h2>
@@ -74,8 +72,6 @@ export function Audit() {
               command={{ command: 'audit report', ...options }}
               caption="Grants, newest first"
               columns={grantColumns}
-              keyOf={({ namespace: of, request, granted }) => `${of} ${request} ${granted}`}
-              empty="The journal has no such grant."
               rowsOf={(items) =>
                 items.filter(({ granted, ended, until }) => isIn(granted, ended || until)).toReversed()
               }

@@ -47,8 +47,6 @@ export const Bindings = () => (
       command={{ command: 'binding status' }}
       caption="Bindings of this cluster to services of others"
       columns={columns}
-      keyOf={({ metadata }) => metadata.name}
-      empty="No bindings."
     />
   </>
 );

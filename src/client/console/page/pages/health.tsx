@@ -46,8 +46,6 @@ export function Health() {
         command={{ command: 'doctor', namespace }}
         caption="Who can bypass drawbridge, and whether it works"
         columns={columns}
-        keyOf={({ check, message }) => `${check} ${message}`}
-        empty="No checks."
       />
     </>
   );

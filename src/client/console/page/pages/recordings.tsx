@@ -9,8 +9,7 @@ import { PlayerLink, type SessionName } from '../session.tsx';
 import { Alert, type Column, Dialog, Time, Title } from '../ui.tsx';
 
 /** An entry into a pod, of `who`; its grants have another kind. */
-export interface Entry extends Readonly<Record<'kind' | 'chain' | 'time' | 'event' | 'verdict', string>> {
-  readonly seq: number;
+export interface Entry extends Readonly<Record<'kind' | 'time' | 'event' | 'verdict', string>> {
   readonly who: { readonly user: string };
   readonly what: { readonly namespace: string; readonly name: string };
   readonly request?: string;
@@ -21,8 +20,6 @@ export interface Entry extends Readonly<Record<'kind' | 'chain' | 'time' | 'even
 
 export const entriesOf = (items: readonly Entry[]): readonly Entry[] =>
   items.filter(({ kind }) => kind === 'AuditRecord').toSorted((a, b) => (a.time < b.time ? 1 : -1));
-
-export const keyOfEntry = ({ chain, seq }: Entry): string => `${chain} ${seq}`;
 
 export const entryColumns: readonly Column<Entry>[] = [
   { title: 'Entered', cell: ({ time }) => <Time ms={parseTime(time) ?? 0} /> },
@@ -56,8 +53,6 @@ export function Recordings() {
             command={{ command: 'who', namespace }}
             caption="Sessions, newest first. Their templates say whether they are recorded"
             columns={columns}
-            keyOf={keyOfEntry}
-            empty="The journal has no session here."
             rowsOf={sessionsOf}
           />
         )}
