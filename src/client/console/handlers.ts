@@ -1,5 +1,4 @@
 import pkg from '../../../package.json' with { type: 'json' };
-import { shellWord } from '../../kit/shell-word.ts';
 import { serverNow } from '../cluster-connection.ts';
 import type { Call, Handler } from './call.ts';
 import { cast } from './cast.ts';
@@ -40,7 +39,6 @@ async function startOf({ connection }: Call, { namespace, mayListAll, clock }: H
     groups,
     namespace,
     mayListAll,
-    program: [connection.program, ...connection.kubectlFlags.map(shellWord)].join(' '),
     server: connection.server,
     version: pkg.version,
     nowMs: serverNow(connection, clock),

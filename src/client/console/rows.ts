@@ -20,13 +20,12 @@ export function requestRow(
 ): RequestRow {
   const { name, namespace = '', creationTimestamp = '' } = request.metadata;
   const [spec, status] = [specOf(request), statusOf(request)];
-  const { state, why, code, endsMs, pod } = stateOf(request);
+  const { state, why, endsMs, pod } = stateOf(request);
   const about = awaitedDecision(request) ?? '';
   const claimable = claimText(connection, request) !== '';
   return {
     key: `${namespace}/${request.kind}/${name}`,
     namespace,
-    kind: request.kind,
     name,
     type: typeOf(request),
     template: spec.templateName ?? '',
@@ -39,7 +38,6 @@ export function requestRow(
     state,
     final: isFinal(state),
     why,
-    code,
     startsMs: parseTime(status.grant?.startsAt ?? (status.grant ? creationTimestamp : (spec.startAt ?? ''))),
     endsMs,
     pod,
@@ -82,7 +80,6 @@ export function sessionRow(object: KubeObject): SessionRow {
     container: spec.container ?? '',
     stream: streamText(session),
     startedMs: parseTime(spec.startedAt) ?? 0,
-    recording: spec.recording,
     request: `${namespace}/${spec.request.kind}/${spec.request.name}`,
   };
 }

@@ -41,8 +41,6 @@ export interface Start {
   readonly namespace: string | undefined;
   /** Whether the user may list requests in all namespaces. */
   readonly mayListAll: boolean;
-  /** `kubectl drawbridge`, and its flags of the connection, for commands to copy. */
-  readonly program: string;
   readonly server: string;
   readonly version: string;
   /** The clock of the API server, epoch ms: countdowns follow it. */
@@ -100,7 +98,6 @@ export interface RequestRow {
   /** NAMESPACE/KIND/NAME. */
   readonly key: string;
   readonly namespace: string;
-  readonly kind: string;
   readonly name: string;
   /** `pod` or `exec`. */
   readonly type: string;
@@ -117,7 +114,6 @@ export interface RequestRow {
   readonly state: string;
   readonly final: boolean;
   readonly why: string;
-  readonly code: string;
   readonly startsMs: number | undefined;
   readonly endsMs: number | undefined;
   readonly pod: string;
@@ -148,7 +144,6 @@ export interface SessionRow {
   /** `exec`, `exec -t`, `attach`, or `portforward`. */
   readonly stream: string;
   readonly startedMs: number;
-  readonly recording: string;
   /** The key of its request. */
   readonly request: string;
 }

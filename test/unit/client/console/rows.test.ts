@@ -19,7 +19,6 @@ const cases: readonly (readonly [what: string, row: RequestRow, expected: Partia
     {
       key: 'payments/PodAccessRequest/a',
       namespace: 'payments',
-      kind: 'PodAccessRequest',
       name: 'a',
       type: 'pod',
       template: 'shell',
@@ -79,7 +78,7 @@ const cases: readonly (readonly [what: string, row: RequestRow, expected: Partia
       ended: { how: 'Denied', reason: 'NotInGroup', at: '2026-11-21T09:00:00Z' },
       conditions: [{ type: 'Ready', status: 'False', reason: 'NotInGroup', message: 'not in a group' }],
     }),
-    { state: 'Denied', final: true, code: 'NotInGroup', use: '', extendable: false },
+    { state: 'Denied', final: true, use: '', extendable: false },
   ],
   [
     'links https',
@@ -133,7 +132,6 @@ describe('a row of the console', () => {
         container: '',
         stream: 'exec -t',
         startedMs: nowMs,
-        recording: 'Required',
         request: 'payments/PodAccessRequest/a',
       },
     );
