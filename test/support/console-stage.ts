@@ -3,8 +3,11 @@ import { mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { auditorRights, recordedTemplate } from '../../sandbox/console-examples.ts';
-import { ConsoleProcess } from '../../sandbox/console-process.ts';
+import { ConsoleProcess, pathWithPlugin } from '../../sandbox/console-process.ts';
 import { userRoles } from '../../sandbox/installation.ts';
+import type { AuditLine } from '../../sandbox/server-process.ts';
+import { Terminal } from '../../sandbox/terminal.ts';
+import { until } from '../../sandbox/wait.ts';
 import { AccessGateway } from './access-gateway.ts';
 import type { Manifest } from './access-requests.ts';
 import { AccessStage } from './access-stage.ts';
@@ -93,6 +96,39 @@ export class ConsoleStage {
     };
     await this.access.createOk(this.alice, manifest);
     return manifest;
+  }
+
+  /** Carol approves it. Resolves once access is open. */
+  async approve(request: Manifest): Promise<void> {
+    const { status, body } = await this.access.vote(this.carol, request);
+    assert.equal(status, 201, JSON.stringify(body));
+    await this.access.ready({ kind: request.kind, metadata: { name: String(request.metadata.name), uid: '' } });
+  }
+
+  /** Alice's shell in the pod of her request, once it shows its prompt. `command`: default, that of the client. */
+  async enter(request: string, command = `kubectl drawbridge exec ${request} -n ${this.namespace}`): Promise<Terminal> {
+    const { plane } = this.access;
+    const shell = new Terminal('bash', ['-c', command], {
+      PATH: await pathWithPlugin(plane),
+      HOME: plane.directory,
+      KUBECONFIG: this.alice.kubeconfig,
+      TERM: 'xterm',
+    });
+    await shell.shows(/[$#] $/);
+    return shell;
+  }
+
+  /** Resolves with the first line of the gateway's journal about the request that has the fields. */
+  journalLine(request: string, fields: Readonly<Record<string, unknown>>): Promise<AuditLine> {
+    const wanted = Object.entries({ request, ...fields });
+    const isIt = (line: AuditLine): boolean => wanted.every(([key, value]) => line[key] === value);
+    const what = `a line of the gateway about ${request}: ${JSON.stringify(fields)}`;
+    return until(what, async () => (await this.gateway.process.audit(isIt))[0], { timeoutMs: 30_000 });
+  }
+
+  /** Resolves with the name of the request's session once its recording is complete. */
+  async recorded(request: string): Promise<string> {
+    return String((await this.journalLine(request, { complete: true }))['session']);
   }
 
   /** What went wrong in the pages since the last call, such as a violation of the CSP. */

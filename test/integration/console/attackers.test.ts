@@ -9,9 +9,9 @@ import { networkInterfaces } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { BrowserContext, Page } from 'playwright-core';
 import { recordedTemplate } from '../../../sandbox/console-examples.ts';
-import { type ConsoleProcess, pathWithPlugin } from '../../../sandbox/console-process.ts';
+import type { ConsoleProcess } from '../../../sandbox/console-process.ts';
 import { portOf } from '../../../sandbox/ports.ts';
-import { Terminal } from '../../../sandbox/terminal.ts';
+import type { Terminal } from '../../../sandbox/terminal.ts';
 import { until } from '../../../sandbox/wait.ts';
 import { paths, type RunCall, tokenHeader } from '../../../src/client/console/wire.ts';
 import { podRequest } from '../../support/access-requests.ts';
@@ -510,19 +510,10 @@ describe('the console against attackers', function () {
     let daves: ConsoleVisitor;
 
     before(async () => {
-      const { access } = stage;
-      await access.vote(stage.carol, await stage.request(name));
-      await access.ready({ kind: 'PodAccessRequest', metadata: { name, uid: '' } });
+      await stage.approve(await stage.request(name));
       daves = await stage.visit(stage.dave);
       await daves.goto('/open');
-      const enter = `kubectl drawbridge exec ${name} -n ${stage.namespace}`;
-      shell = new Terminal('bash', ['-c', enter], {
-        PATH: await pathWithPlugin(access.plane),
-        HOME: access.plane.directory,
-        KUBECONFIG: stage.alice.kubeconfig,
-        TERM: 'xterm',
-      });
-      await shell.shows(/[$#] $/);
+      shell = await stage.enter(name);
     });
     after(() => shell?.kill());
     afterEach(function () {
@@ -547,9 +538,7 @@ describe('the console against attackers', function () {
       await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: daves.console.origin });
       const watch = page.getByRole('row', { name: new RegExp(name) }).getByRole('link', { name: 'Watch' });
       const [player] = await Promise.all([context.waitForEvent('page'), watch.click()]);
-      const isWatched = async (): Promise<boolean> =>
-        (await stage.gateway.process.audit((line) => line['request'] === name && line.verdict === 'viewed')).length > 0;
-      await until('the gateway to show it', isWatched, { timeoutMs: 15_000 });
+      await stage.journalLine(name, { verdict: 'viewed' });
       for (const one of bytes) shell.write(`printf '${one}\\n'\n`);
       // In one line, and faster than a page can show it.
       shell.write(`head -c 3000000 /dev/zero | tr '\\0' W; echo; yes | head -n 100000; clear; echo "the e"nd\n`);
@@ -562,9 +551,7 @@ describe('the console against attackers', function () {
       const { page, context } = daves;
       shell.write('exit\n');
       assert.equal(await shell.exit(), 0);
-      const isComplete = async (): Promise<boolean> =>
-        (await stage.gateway.process.audit((line) => line['request'] === name && line['complete'] === true)).length > 0;
-      await until('the recording to be complete', isComplete, { timeoutMs: 30_000 });
+      await stage.recorded(name);
       await page.getByRole('link', { name: 'Recordings' }).click();
       await page.getByLabel('Add files').setInputFiles(stage.gateway.process.auditFile);
       const play = page.getByRole('row', { name: new RegExp(name) }).getByRole('link', { name: 'Play' });

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
-import { pathWithPlugin } from '../../../sandbox/console-process.ts';
-import { Terminal } from '../../../sandbox/terminal.ts';
+import type { Terminal } from '../../../sandbox/terminal.ts';
 import { until } from '../../../sandbox/wait.ts';
 import { conditionOf, type StoredRequest } from '../../support/access-requests.ts';
 import { ConsoleStage, reason, template } from '../../support/console-stage.ts';
@@ -53,14 +52,6 @@ describe('a request in the consoles of three people', function () {
     const shown = await Promise.all(pages.map((page) => page.then(() => performance.now())));
     const changed = await cluster;
     for (const at of shown) assert.ok(at - changed < LATE_MS, `the page shows it ${Math.round(at - changed)} ms later`);
-  };
-
-  /** Whether the journal of the gateway has such a line about the request. */
-  const isAudited = async (fields: object): Promise<boolean> => {
-    const wanted = Object.entries({ request: name, ...fields });
-    return (
-      (await stage.gateway.process.audit((line) => wanted.every(([key, value]) => line[key] === value))).length > 0
-    );
   };
 
   it('tells alice while she types whether she may ask, and who can approve', async () => {
@@ -122,13 +113,7 @@ describe('a request in the consoles of three people', function () {
     const { page } = alice;
     await page.getByRole('article').getByRole('button', { name: 'Copy' }).click();
     const copied = String(await page.evaluate('navigator.clipboard.readText()'));
-    const { plane } = stage.access;
-    shell = new Terminal('bash', ['-c', copied], {
-      PATH: await pathWithPlugin(plane),
-      HOME: plane.directory,
-      KUBECONFIG: stage.alice.kubeconfig,
-      TERM: 'xterm',
-    });
+    shell = await stage.enter(name, copied);
     await shell.shows(/this session is recorded.*[$#] $/s);
     shell.write('echo "first $((40+2))"\n');
     await shell.shows(/^first 42/m);
@@ -160,7 +145,7 @@ describe('a request in the consoles of three people', function () {
     ]);
     player = opened;
     await player.getByRole('heading', { name: 'Live session' }).waitFor();
-    await until('the gateway to show it', () => isAudited({ verdict: 'viewed' }), { timeoutMs: 15_000 });
+    await stage.journalLine(name, { verdict: 'viewed' });
     shell.write('echo "second $((40+3))"\n');
     await shell.shows(/^second 43/m);
     const typed = performance.now();
@@ -189,7 +174,7 @@ describe('a request in the consoles of three people', function () {
 
   it('lets dave find the session in the journal, and play it', async () => {
     const { page, context } = dave;
-    await until('the recording to be complete', () => isAudited({ complete: true }), { timeoutMs: 30_000 });
+    await stage.recorded(name);
     await page.getByRole('link', { name: 'Recordings' }).click();
     const { access, gateway } = stage;
     await page.getByLabel('Add files').setInputFiles([access.server.auditFile, gateway.process.auditFile]);

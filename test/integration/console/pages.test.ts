@@ -1,0 +1,202 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Page } from 'playwright-core';
+import type { ConsoleProcess } from '../../../sandbox/console-process.ts';
+import type { Terminal } from '../../../sandbox/terminal.ts';
+import { removeScenery, setScenery } from '../../support/console-scenery.ts';
+import { ConsoleStage, template } from '../../support/console-stage.ts';
+import type { ConsoleVisitor } from '../../support/console-visitor.ts';
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
+/** Px: of a phone, a laptop, and a desktop. */
+const widths = [380, 1280, 1920];
+const folder = 'dist/console-screenshots';
+/** With SCREENSHOTS=1, the images of the documents are written anew: those of these scenes. */
+const documented: Readonly<Record<string, string>> = {
+  'ask-light-1280': 'console-ask',
+  'decide-light-1280': 'console-decide',
+  'request-light-1280': 'console-request',
+  'open-light-1280': 'console-open',
+  'recording-light-1280': 'console-player',
+  'audit-light-1280': 'console-audit',
+  'mine-dark-1280': 'console-dark',
+  'request-light-380': 'console-phone',
+};
+
+type Who = 'alice' | 'carol' | 'dave' | 'admin';
+
+interface Scene {
+  readonly name: string;
+  readonly who: Who;
+  readonly path: string;
+  /** Resolves once the page has what it shows. */
+  readonly ready: (page: Page) => Promise<unknown>;
+}
+
+describe('each page of the console', function () {
+  this.timeout(90_000);
+  let stage: ConsoleStage;
+  let consoles: Readonly<Record<Who, ConsoleProcess>>;
+  let open: Terminal;
+  let recording: string;
+
+  before(async function () {
+    this.timeout(300_000);
+    stage = await ConsoleStage.open();
+    const { access } = stage;
+    await setScenery(access.plane, stage.namespace);
+    const [denied, played, fix] = await Promise.all(
+      ['clean-up', 'read-logs', 'fix-payments'].map((name) => stage.request(name)),
+    );
+    assert.ok(denied && played && fix);
+    await access.vote(stage.carol, denied, { decision: 'Deny', reason: 'wait for the next window' });
+    await stage.approve(played);
+    const shell = await stage.enter('read-logs');
+    shell.write(
+      'for invoice in 7 8 9; do printf "\\033[32minvoice $invoice:\\033[0m paid\\n"; sleep 0.2; done; exit\n',
+    );
+    await shell.exit();
+    recording = await stage.recorded('read-logs');
+    await access.plane.kubectl(['delete', '-n', stage.namespace, 'podaccessrequest/read-logs']);
+    await stage.approve(fix);
+    open = await stage.enter('fix-payments');
+    await stage.request('debug-cart', { reason: 'INC-57 carts lose their vouchers', duration: '2h' });
+    const admin = { name: 'admin', kubeconfig: access.plane.adminKubeconfig };
+    consoles = {
+      alice: await stage.console(stage.alice),
+      carol: await stage.console(stage.carol),
+      dave: await stage.console(stage.dave),
+      admin: await stage.console(admin),
+    };
+    const journal = await stage.visit(consoles.dave);
+    await journal.goto('/audit');
+    await journal.page
+      .getByLabel('Add files')
+      .setInputFiles([access.server.auditFile, stage.gateway.process.auditFile]);
+    await journal.page.getByRole('heading', { name: 'Who entered which pod' }).waitFor();
+    await journal.context.close();
+  });
+  after(async () => {
+    open?.kill();
+    if (stage) await removeScenery(stage.access.plane);
+    await stage?.close();
+  });
+  afterEach(function () {
+    return stage.check(this, /status of 404/);
+  });
+
+  const row = (text: string) => (page: Page) => page.getByRole('row').filter({ hasText: text }).first().waitFor();
+  const text = (found: string) => (page: Page) => page.getByText(found).first().waitFor();
+  const scenes: readonly Scene[] = [
+    { name: 'templates', who: 'alice', path: '/ask', ready: row(template) },
+    {
+      name: 'ask',
+      who: 'alice',
+      path: `/ask/NAMESPACE/pod/${template}`,
+      ready: async (page) => {
+        await page.getByLabel('Reason').fill('INC-42 payments fail since noon');
+        await page.getByText('You may ask').waitFor();
+        await page.getByText('peer: 1 of groups devs or sre').waitFor();
+      },
+    },
+    { name: 'mine', who: 'alice', path: '/mine', ready: text('kubectl drawbridge exec') },
+    {
+      name: 'own-request',
+      who: 'alice',
+      path: '/requests/NAMESPACE/PodAccessRequest/fix-payments',
+      ready: text('What happened'),
+    },
+    { name: 'decide', who: 'carol', path: '/decide', ready: row('INC-57') },
+    {
+      name: 'request',
+      who: 'carol',
+      path: '/requests/NAMESPACE/PodAccessRequest/debug-cart',
+      ready: text('What it opens'),
+    },
+    {
+      name: 'approve',
+      who: 'carol',
+      path: '/requests/NAMESPACE/PodAccessRequest/debug-cart',
+      ready: async (page) => {
+        await page.getByRole('button', { name: 'Approve' }).click();
+        await page.getByRole('dialog').waitFor();
+      },
+    },
+    { name: 'open', who: 'dave', path: '/open', ready: row('exec -t') },
+    { name: 'recordings', who: 'dave', path: '/recordings', ready: row('read-logs') },
+    {
+      name: 'recording',
+      who: 'dave',
+      path: '/player?from=recordings&namespace=NAMESPACE&name=RECORDING',
+      ready: text('invoice 9'),
+    },
+    { name: 'audit', who: 'dave', path: '/audit', ready: row('carol') },
+    { name: 'bindings', who: 'admin', path: '/bindings', ready: row('Databases of the platform team') },
+    {
+      name: 'inventory',
+      who: 'admin',
+      path: '/inventory',
+      ready: async (page) => {
+        await page.getByRole('button', { name: 'Show components of orders' }).click();
+        await page.getByRole('cell', { name: 'proxy', exact: true }).waitFor();
+      },
+    },
+    { name: 'health', who: 'admin', path: '/health', ready: (page) => page.getByRole('table').waitFor() },
+    {
+      name: 'unknown',
+      who: 'alice',
+      path: '/requests/NAMESPACE/PodAccessRequest/none',
+      ready: (page) => page.getByRole('alert').waitFor(),
+    },
+  ];
+
+  for (const colorScheme of ['light', 'dark'] as const)
+    describe(`in ${colorScheme} colors`, () => {
+      const visitors = new Map<Who, ConsoleVisitor>();
+      const visitorOf = async (who: Who): Promise<ConsoleVisitor> => {
+        const found = visitors.get(who) ?? (await stage.visit(consoles[who], { colorScheme }));
+        visitors.set(who, found);
+        return found;
+      };
+      after(() => Promise.all([...visitors.values()].map(({ context }) => context.close())));
+
+      for (const scene of scenes)
+        it(`is accessible, and fits every screen: ${scene.name}`, async () => {
+          const { page, console } = await visitorOf(scene.who);
+          const path = scene.path.replace('NAMESPACE', stage.namespace).replace('RECORDING', recording);
+          await page.setViewportSize({ width: 1280, height: 800 });
+          await page.goto(`${console.origin}${path}`);
+          await scene.ready(page);
+          for (const width of widths) {
+            await page.setViewportSize({ width, height: width === 380 ? 720 : width === 1280 ? 800 : 1080 });
+            const tooWide = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
+            assert.equal(await page.evaluate(tooWide), 0, `it is too wide for ${width} px`);
+            const name = `${scene.name}-${colorScheme}-${width}`;
+            await page.screenshot({ path: `${folder}/${name}.png`, fullPage: true });
+            if (process.env['SCREENSHOTS'] && documented[name]) await keepForDocuments(page, documented[name]);
+            if (width !== 1920) assert.deepEqual(await violations(page), []);
+          }
+        });
+    });
+
+  /** As if the namespace of the test had the name of the examples. */
+  async function keepForDocuments(page: Page, name: string): Promise<void> {
+    await page.evaluate(`(() => {
+      const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+      while (texts.nextNode()) texts.currentNode.data = texts.currentNode.data.replaceAll('${stage.namespace}', 'payments');
+      for (const field of document.querySelectorAll('input'))
+        field.value = field.value.replaceAll('${stage.namespace}', 'payments');
+    })()`);
+    await page.screenshot({ path: `docs/images/${name}.png` });
+  }
+});
+
+/** What axe finds, in lines. */
+async function violations(page: Page): Promise<string[]> {
+  await page.evaluate(axe);
+  return page.evaluate(`axe.run({ runOnly: ${JSON.stringify(tags)} }).then(({ violations }) =>
+    violations.flatMap(({ id, help, nodes }) => nodes.map(({ html, any }) =>
+      [id, help, html.slice(0, 200), ...any.map(({ message }) => message)].join('; '))))`);
+}
