@@ -193,10 +193,18 @@ describe('each page of the console', function () {
   }
 });
 
-/** What axe finds, in lines. */
+/** What axe finds, in lines; also where it cannot tell the contrast because of a gradient. */
 async function violations(page: Page): Promise<string[]> {
   await page.evaluate(axe);
-  return page.evaluate(`axe.run({ runOnly: ${JSON.stringify(tags)} }).then(({ violations }) =>
-    violations.flatMap(({ id, help, nodes }) => nodes.map(({ html, any }) =>
-      [id, help, html.slice(0, 200), ...any.map(({ message }) => message)].join('; '))))`);
+  // That of the body only separates the bar from the page.
+  return page.evaluate(`(async () => {
+    document.body.style.backgroundImage = 'none';
+    const { violations, incomplete } = await axe.run({ runOnly: ${JSON.stringify(tags)} });
+    document.body.style.backgroundImage = '';
+    const isUnknown = ({ any }) => any.some(({ data }) => data?.messageKey === 'bgGradient');
+    const unknown = incomplete.filter(({ id }) => id === 'color-contrast')
+      .map((rule) => ({ ...rule, nodes: rule.nodes.filter(isUnknown) }));
+    return [...violations, ...unknown].flatMap(({ id, help, nodes }) => nodes.map(({ html, any }) =>
+      [id, help, html.slice(0, 200), ...any.map(({ message }) => message)].join('; ')));
+  })()`);
 }
