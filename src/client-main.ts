@@ -8,11 +8,11 @@ import { stayAlive } from './kit/clock.ts';
 const stop = new AbortController();
 // The program that `run` started on this terminal. It gets Ctrl-C from the terminal, and this process waits until it ends.
 let child: ChildProcess | undefined;
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {
     if (child) {
       // The terminal sends Ctrl-C to both programs, but SIGTERM reaches only this one.
-      if (signal === 'SIGTERM') child.kill(signal);
+      if (signal !== 'SIGINT') child.kill(signal);
       return;
     }
     if (stop.signal.aborted) process.exit(130);

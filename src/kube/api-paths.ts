@@ -31,9 +31,9 @@ export function resourcePath(resource: Resource, { namespace, name, subresource 
   return path;
 }
 
-/** Names come from untrusted objects: a slash or dots must not lead to another path. */
+/** Names come from untrusted objects, and an API server decodes a path before it reads it. */
 function segment(text: string): string {
-  if (text === '' || text === '.' || text === '..') {
+  if (text === '' || text === '.' || text === '..' || /[/%]/.test(text)) {
     throw new CodedError('InvalidPathSegment', `${quote(text)} cannot be part of a request path; correct the name`);
   }
   return encodeURIComponent(text);

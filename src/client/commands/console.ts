@@ -11,11 +11,11 @@ import { handlersOf } from '../console/handlers.ts';
 import { JournalFolder } from '../console/journal.ts';
 import { type OpenFile, opener, startOpener, writeOpenFile } from '../console/open-file.ts';
 import { type ConsoleServer, startConsole } from '../console/server.ts';
-import { defaultPort } from '../console/wire.ts';
 import { Problem } from '../problem.ts';
 
 const IDLE_MS = 30 * 60_000;
 const CHECK_MS = 10_000;
+const HINT_MS = 15_000;
 
 export const openConsole: Command = {
   name: 'console',
@@ -23,13 +23,17 @@ export const openConsole: Command = {
   details:
     'Serves the page on this machine (127.0.0.1) for you alone, with your credentials, until Ctrl-C, or until you have not used it for 30 minutes. What the page does is what the commands of this program do, and it shows these. It begins with all namespaces if you may list their requests, otherwise with that of the context.',
   flags: [
-    { name: 'port', value: 'NUMBER', help: `The port; 0 takes a free one. Default: ${defaultPort}.` },
+    {
+      name: 'port',
+      value: 'NUMBER',
+      help: 'The port, for links to the page. Default: a free one, because whoever had a port before can have left something in your browser.',
+    },
     {
       name: 'no-open',
       help: 'Open no browser, and print the URL instead. It contains a token: who has it can use the page as you.',
     },
   ],
-  examples: ['console', 'console -n payments --port 0 --no-open'],
+  examples: ['console', 'console -n payments --port 7340'],
   async run(context) {
     const { args, io, clock } = context;
     const port = portOf(args);
@@ -44,6 +48,7 @@ export const openConsole: Command = {
     const journal = new JournalFolder();
     const end = new AbortController();
     let file: OpenFile | undefined;
+    let cancelHint = (): void => undefined;
     const timeout = args.text('request-timeout');
     const server = await startConsole({
       connection,
@@ -61,9 +66,12 @@ export const openConsole: Command = {
         mayListAll: mayAll,
       }),
       signal: end.signal,
-      onFirstCall: () => void file?.remove(),
+      onFirstCall: () => {
+        cancelHint();
+        void file?.remove();
+      },
     }).catch((error: unknown) => {
-      throw portProblem(error, port, io.program);
+      throw portProblem(error, port);
     });
     try {
       const url = `http://127.0.0.1:${server.port}/`;
@@ -75,11 +83,16 @@ export const openConsole: Command = {
         startOpener(opener, path).catch((error: unknown) => {
           io.printError(`cannot open a browser (${describe(error)}); open this file in yours: ${path}\n`);
         });
+        // A browser in a sandbox has a folder /tmp of its own.
+        cancelHint = clock.schedule(HINT_MS, () => {
+          io.printError(`no page has come; if your browser cannot open ${path}, start again with --no-open\n`);
+        });
       }
       await untilEnd(server, context);
       return exits.done;
     } finally {
       end.abort();
+      cancelHint();
       await file?.remove();
       await server.close();
       await journal.end();
@@ -89,16 +102,16 @@ export const openConsole: Command = {
 };
 
 function portOf(args: Args): number {
-  const text = args.text('port') ?? String(defaultPort);
+  const text = args.text('port') ?? '0';
   if (/^\d{1,5}$/.test(text) && Number(text) < 65_536) return Number(text);
   throw usageProblem(`--port is ${JSON.stringify(text)}; it must be a number from 0 to 65535`, 'console');
 }
 
-function portProblem(error: unknown, port: number, program: string): unknown {
+function portProblem(error: unknown, port: number): unknown {
   if (!(error instanceof CodedError) || error.code !== 'PortUnavailable') return error;
   return new Problem(
     exits.failed,
-    `cannot listen on port ${port} of 127.0.0.1 (${describe(error.cause)}); if another console runs there, use it or end it; or take a free port: ${program} console --port 0`,
+    `cannot listen on port ${port} of 127.0.0.1 (${describe(error.cause)}); end what uses it, or omit --port`,
   );
 }
 

@@ -22,6 +22,11 @@ import { endedProblem } from '../wait.ts';
 import { closingText } from './revoke.ts';
 
 const reasonFlag: FlagSpec = { name: 'reason', value: 'TEXT', help: 'Why, for the requester and the audit.' };
+const uidFlag: FlagSpec = {
+  name: 'uid',
+  value: 'UID',
+  help: 'The uid of the request that you saw: it fails for another request of the same name.',
+};
 const aboutFlag: FlagSpec = {
   name: 'about',
   value: 'WHAT',
@@ -44,6 +49,7 @@ export const approve: Command = {
     },
     reasonFlag,
     aboutFlag,
+    uidFlag,
     { name: 'on-behalf-of', value: 'NAME', help: 'For programs: the person who decided. Shown, not checked.' },
   ],
   examples: ["approve payments-shell-x7k2p --max 20m --reason 'ticket checked'"],
@@ -56,7 +62,7 @@ export const deny: Command = {
   details:
     'A denial is final. It also ends open access. While an extension waits, deny refuses only the extension; to end the access, add --about Access. While emergency access is open, add --about Review to complete its review and end the access, or --about Access to end only the access.',
   args: [{ ...requestArgument, repeated: true }],
-  flags: [reasonFlag, aboutFlag],
+  flags: [reasonFlag, aboutFlag, uidFlag],
   examples: ["deny payments-shell-x7k2p --reason 'use the staging cluster'"],
   run: (context) => vote(context, 'Deny'),
 };
@@ -134,6 +140,11 @@ async function createVote(
   found: TypedObject,
   { about, decision, template }: NewVote,
 ): Promise<KubeObject> {
+  const { uid, name } = found.object.metadata;
+  const seen = context.args.text('uid');
+  // A deleted request has none: the server finds its review by the name.
+  if (seen !== undefined && uid !== undefined && seen !== uid)
+    throw new Problem(exits.failed, `${name} is now another request (uid ${uid}); look at it before you decide`);
   const manifest = voteManifest(found, context.args, decision, about, template);
   return connection.cluster.client.create(accessVotes, manifest).catch(async (error: unknown) => {
     throw (await voteProblem(connection, found, about, decision, error)) ?? error;

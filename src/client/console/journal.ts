@@ -10,7 +10,7 @@ import { listIn, own } from '../../kit/json-value.ts';
 import { resourcePath } from '../../kube/api-paths.ts';
 import { type ClusterConnection, inNamespace } from '../cluster-connection.ts';
 import { problemOf } from '../problem.ts';
-import { type Call, Refusal } from './call.ts';
+import { type Call, nameIn, Refusal } from './call.ts';
 import type { Journal } from './wire.ts';
 
 const MAX_PODS = 16;
@@ -47,7 +47,7 @@ export class JournalFolder {
       if (method === 'DELETE') await this.#forget(() => true);
       if (method === 'PUT') await this.#add(fileName(query.get('name') ?? ''), body);
       if (method !== 'POST') return;
-      this.namespace = query.get('namespace') ?? this.namespace;
+      this.namespace = nameIn(query, 'namespace') ?? this.namespace;
       await this.#readLogs(inNamespace(connection, this.namespace), signal);
     };
     if (method !== 'GET') await this.#alone(change);
@@ -155,7 +155,8 @@ export class JournalFolder {
     try {
       await pipeline(bounded, createWriteStream(path, { flags: 'wx', mode: 0o600 }));
     } catch (error) {
-      await rm(path, { force: true });
+      // One of the same name stays.
+      if (own(error, 'code') !== 'EEXIST') await rm(path, { force: true });
       throw error;
     }
     this.#files.set(name, { name, bytes, from });

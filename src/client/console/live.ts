@@ -25,6 +25,8 @@ const MAX_ROWS = 500;
 const BATCH_MS = 100;
 /** How often it looks whether the watches fail. */
 const CHECK_MS = 1000;
+/** Of the question whether the API server is alive. */
+const ANSWER_MS = 4000;
 const BEAT_MS = 5000;
 /** Permissions and templates change, too, so what the user can decide is asked again. */
 const CHOICES_MS = 30_000;
@@ -66,6 +68,8 @@ class LiveStream {
   readonly #choices = new Map<string, { readonly of: RequestRow; readonly choice: string }>();
   /** Why a kind cannot be listed; `about`: what the watch said. */
   #denial: { readonly about: string; readonly message?: string; readonly isFinal?: boolean } | undefined;
+  /** Why the API server does not answer. */
+  #silence: string | undefined;
   #wake = (): void => undefined;
 
   constructor(options: LiveOptions) {
@@ -108,7 +112,8 @@ class LiveStream {
     let [failing, beatAtMs] = [undefined as string | undefined, 0];
     for (;;) {
       const nowMs = clock.monotonic();
-      const failure = this.#failure();
+      if (nowMs >= beatAtMs) void this.#askWhetherAlive();
+      const failure = this.#failure() ?? this.#silence;
       if (nowMs >= beatAtMs || failure !== failing) await send({ beat: { failing: failure, nowMs: this.#now } });
       if (nowMs >= beatAtMs) beatAtMs = nowMs + BEAT_MS;
       failing = failure;
@@ -175,6 +180,19 @@ class LiveStream {
     const { failing } = this.#requests.find(({ store }) => store.failing && store.synced === isListed)?.store ?? {};
     if (failing && this.#denial?.about !== failing.reason) void this.#askWhy(failing.reason);
     return failing && (this.#denial?.message ?? failing.reason);
+  }
+
+  /** The watches of a cluster that hangs are silent for minutes. */
+  async #askWhetherAlive(): Promise<void> {
+    const { connection, clock, signal } = this.#options;
+    const stop = new AbortController();
+    const cancel = clock.schedule(ANSWER_MS, () => stop.abort());
+    const asked = connection.cluster.own.whoAmI({ signal: AbortSignal.any([signal, stop.signal]) });
+    this.#silence = await asked.then(
+      () => undefined,
+      (error: unknown) => (stop.signal.aborted ? 'the API server does not answer' : problemOf(error).message),
+    );
+    cancel();
   }
 
   /** The problem of a list says what to do, and the error of a watch does not. */

@@ -18,7 +18,7 @@ export function requestRow(
   connection: Pick<ClusterConnection, 'program' | 'where' | 'kubectlFlags'>,
   nowMs: number,
 ): RequestRow {
-  const { name, namespace = '', creationTimestamp = '' } = request.metadata;
+  const { name, namespace = '', uid = '', creationTimestamp = '' } = request.metadata;
   const [spec, status] = [specOf(request), statusOf(request)];
   const { state, why, endsMs, pod } = stateOf(request);
   const about = awaitedDecision(request) ?? '';
@@ -27,6 +27,7 @@ export function requestRow(
     key: `${namespace}/${request.kind}/${name}`,
     namespace,
     name,
+    uid,
     type: typeOf(request),
     template: spec.templateName ?? '',
     requester: requesterOf(request),

@@ -49,8 +49,8 @@ const runnables: Readonly<Record<RunName, Runnable>> = {
   claim: { command: claim, fixed: noWait, scope: 'context' },
   extend: { command: extend, flags: ['by', 'reason'], fixed: noWait, scope: 'context' },
   revoke: { command: revoke, flags: ['reason'], scope: 'context' },
-  approve: { command: approve, flags: ['max', 'template-version', 'reason', 'about'], scope: 'context' },
-  deny: { command: deny, flags: ['reason', 'about'], scope: 'context' },
+  approve: { command: approve, flags: ['max', 'template-version', 'reason', 'about', 'uid'], scope: 'context' },
+  deny: { command: deny, flags: ['reason', 'about', 'uid'], scope: 'context' },
   'sessions kill': { command: sessionsKill, scope: 'context' },
   who: { command: who, flags: ['since'], scope: 'all', files: 'flags' },
   'audit report': { command: auditReport, flags: ['since'], scope: 'command', files: 'words' },
@@ -104,8 +104,9 @@ export function readRunCall(body: Buffer): RunCall {
   };
 }
 
-/** One with a dash would be a flag. */
-const isWord = (word: unknown): word is string => typeof word === 'string' && /^[^-]/.test(word);
+/** A name, perhaps with a type. One with a dash would be a flag. */
+const isWord = (word: unknown): word is string =>
+  typeof word === 'string' && /^((pod|exec)\/)?[a-z0-9][a-z0-9.-]*$/.test(word);
 
 /** The command line of a call: words of the command, then flags. @throws Refusal 400 */
 export function commandLine(
@@ -200,7 +201,7 @@ export async function runCommand(
   }
   // As people type it: the files of the journal have only their names elsewhere.
   const shown = words.flatMap((word) => {
-    if (word.startsWith('--heads=')) return [];
+    if (/^--(heads|recordings)=/.test(word)) return [];
     if (word.startsWith('--namespace=')) return ['-n', word.slice('--namespace='.length)];
     return journal.paths.reduce((text, path) => text.replace(path, basename(path)), word);
   });

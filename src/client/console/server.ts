@@ -29,6 +29,8 @@ export interface ConsoleServer extends Listening {
 
 /** Of a path. A page has one stream, and runs a few commands at a time. */
 const MAX_CALLS = 16;
+/** A browser has six connections to a console; a verdict reads up to 1 GiB. */
+const maxCalls: Readonly<Record<string, number>> = { [paths.cast]: 4, [paths.verdict]: 1 };
 const MAX_CONNECTIONS = 64;
 const HEADERS_MS = 10_000;
 /** For a whole request: a journal file comes from this machine. */
@@ -46,8 +48,8 @@ export async function startConsole(options: ConsoleOptions): Promise<ConsoleServ
     const handler = handlers[path];
     const open = openCalls.get(path) ?? 0;
     if (!handler) throw new Refusal(404, 'no such path');
-    if (open >= MAX_CALLS)
-      throw new Refusal(429, `${MAX_CALLS} calls of this kind are open already; close other tabs of the console`);
+    const most = maxCalls[path] ?? MAX_CALLS;
+    if (open >= most) throw new Refusal(429, `the console does ${most} of this at once; close its other tabs`);
     const closed = new AbortController();
     response.once('close', () => closed.abort());
     openCalls.set(path, open + 1);

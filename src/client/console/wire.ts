@@ -5,7 +5,6 @@
 export const tokenHeader = 'x-drawbridge-console';
 
 /** Where it listens. */
-export const defaultPort = 7340;
 
 export const paths = {
   /** GET: `Start`. */
@@ -99,6 +98,7 @@ export interface RequestRow {
   readonly key: string;
   readonly namespace: string;
   readonly name: string;
+  readonly uid: string;
   /** `pod` or `exec`. */
   readonly type: string;
   readonly template: string;

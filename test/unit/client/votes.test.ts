@@ -56,6 +56,12 @@ describe('a voter', () => {
       /template shell has changed: --template-version is "2\.5f2c9a1b", and it is now 3\.5f2c9a1b; read it with: drawbridge show/,
     ],
     [
+      'does not approve another request of the same name',
+      ['approve', 'a', '--template-version', '3.5f2c9a1b', '--uid', 'another'],
+      /a is now another request \(uid .*\); look at it before you decide/,
+    ],
+    ['does not deny another request of the same name', ['deny', 'a', '--uid', 'another'], /a is now another request/],
+    [
       'does not approve a new template of the same name and generation',
       ['approve', 'a', '--template-version', '3.aaaaaaaa'],
       /template shell has changed/,

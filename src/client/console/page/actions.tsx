@@ -65,7 +65,7 @@ function ownActs({ state, final, claimable, extendable }: RequestRow): readonly 
   return acts;
 }
 
-function othersActs({ about, choice, state, duration }: RequestRow, templateVersion: string | undefined): Act[] {
+function othersActs({ about, choice, state, duration, uid }: RequestRow, templateVersion: string | undefined): Act[] {
   const acts: Act[] = [];
   const isReview = about === 'Review';
   const max = { flag: 'max', label: 'At most', placeholder: '30m', hint: `Empty: what it asks for (${duration}).` };
@@ -75,10 +75,11 @@ function othersActs({ about, choice, state, duration }: RequestRow, templateVers
       done: 'Approved',
       isMain: true,
       command: 'approve',
-      flags: { about, ...(isReview || templateVersion === '' ? {} : { 'template-version': templateVersion }) },
+      flags: { about, uid, ...(isReview || templateVersion === '' ? {} : { 'template-version': templateVersion }) },
       fields: isReview ? [reason] : [max, reason],
     });
-  if (choice !== '') acts.push({ verb: 'Deny', done: 'Denied', command: 'deny', flags: { about }, fields: [reason] });
+  if (choice !== '')
+    acts.push({ verb: 'Deny', done: 'Denied', command: 'deny', flags: { about, uid }, fields: [reason] });
   if (state === 'Open') acts.push(endAct('Revoke', 'Revoked'));
   return acts;
 }

@@ -63,8 +63,10 @@ export const run = async (command: RunCall, signal?: AbortSignal): Promise<RunRe
 export async function* lines(response: Response): AsyncIterable<string> {
   const decoder = new TextDecoder();
   let rest = '';
-  for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
-    const parts = (rest + decoder.decode(chunk, { stream: true })).split('\n');
+  const reader = response.body?.getReader();
+  // Safari cannot iterate over a stream.
+  for (let read = await reader?.read(); read && !read.done; read = await reader?.read()) {
+    const parts = (rest + decoder.decode(read.value, { stream: true })).split('\n');
     rest = parts.pop() ?? '';
     yield* parts.filter((part) => part !== '');
   }

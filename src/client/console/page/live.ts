@@ -21,6 +21,10 @@ const none: Live = { requests: new Map(), sessions: new Map(), synced: false, pr
 /** The server sends a line every 5 s. */
 const SILENT_MS = 12_000;
 const RETRY_MS = 1000;
+/** In a row, until a person must open the console again. */
+const MAX_FAILURES = 30;
+/** A page that is hidden for longer frees its connection. */
+const HIDDEN_MS = 60_000;
 /** Rows that arrive meanwhile are shown together: each time, all lists are made again. */
 const SHOW_MS = 100;
 
@@ -44,13 +48,19 @@ async function follow(namespace: string | undefined, stop: AbortSignal, set: (li
     set(live);
   };
   change({});
+  let failures = 0;
   while (!stop.aborted) {
     await visible(stop);
     const connection = new AbortController();
     const end = (): void => connection.abort();
     const { signal } = connection;
     stop.addEventListener('abort', end);
-    document.addEventListener('visibilitychange', end, { signal });
+    let hidden = (): void => undefined;
+    const onVisibility = (): void => {
+      hidden();
+      if (document.hidden) hidden = after(HIDDEN_MS, end);
+    };
+    document.addEventListener('visibilitychange', onVisibility, { signal });
     let silent = after(SILENT_MS, end);
     // The first lines of a connection replace what an earlier one told.
     const [requests, sessions] = [new Map<string, RequestRow>(), new Map<string, SessionRow>()];
@@ -67,9 +77,10 @@ async function follow(namespace: string | undefined, stop: AbortSignal, set: (li
         silent();
         silent = after(SILENT_MS, end);
         const line = JSON.parse(text) as LiveLine;
+        failures = 0;
         if ('beat' in line) {
           setServerTime(line.beat.nowMs);
-          change({ problem: line.beat.failing });
+          if (synced || isFirst || line.beat.failing) change({ problem: line.beat.failing });
           continue;
         }
         if ('synced' in line) synced = true;
@@ -78,8 +89,14 @@ async function follow(namespace: string | undefined, stop: AbortSignal, set: (li
       }
       change({ problem: 'The console ended the connection; connecting again' });
     } catch (error) {
-      if (document.hidden) continue;
-      const refused = error instanceof CallError && (error.status === 401 || error.status === 403);
+      if (document.hidden && !stop.aborted) {
+        change({ problem: 'Connecting again' });
+        continue;
+      }
+      const status = error instanceof CallError ? error.status : 0;
+      failures = status === 0 ? failures + 1 : 0;
+      // Another program may take the port of a console that has ended.
+      const refused = status === 401 || status === 403 || failures > MAX_FAILURES;
       const message = error instanceof CallError ? error.message : 'The console does not answer; connecting again';
       change({ problem: message, refused });
       if (refused) return;

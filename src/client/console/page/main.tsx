@@ -1,7 +1,7 @@
 import './main.css';
 import { type ComponentType, render } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { defaultPort, paths, type RequestRow, type RunResult, type Start } from '../wire.ts';
+import { paths, type RequestRow, type RunResult, type Start } from '../wire.ts';
 import { type CallError, call, connect, hasToken } from './api.ts';
 import { type App, AppContext } from './app.ts';
 import { Line, Messages } from './commands.tsx';
@@ -16,7 +16,7 @@ import { Mine } from './pages/mine.tsx';
 import { Open } from './pages/open.tsx';
 import { Recordings } from './pages/recordings.tsx';
 import { RequestDetails } from './pages/request.tsx';
-import { nowMs, setServerTime } from './time.ts';
+import { after, nowMs, setServerTime } from './time.ts';
 import { Alert, Chip, Go } from './ui.tsx';
 
 /** Each also has the paths below its own. */
@@ -55,11 +55,18 @@ function Console() {
     };
     addEventListener('popstate', toPath);
     if (!hasToken()) return;
-    connect().then((found) => {
-      setServerTime(found.nowMs);
-      setNamespace(found.namespace);
-      setStart(found);
-    }, setProblem);
+    const begin = async (): Promise<void> => {
+      try {
+        const found = await connect();
+        setServerTime(found.nowMs);
+        setNamespace(found.namespace);
+        setStart(found);
+      } catch (error) {
+        setProblem(error as CallError);
+        if (!isRefused(error as CallError)) after(RETRY_MS, begin);
+      }
+    };
+    void begin();
     stayAwake();
   }, []);
   useEffect(() => {
@@ -136,17 +143,20 @@ function listsOf(requests: Live['requests'], user: string | undefined): Pick<App
   };
 }
 
+/** If the API server or the console does not answer. */
+const RETRY_MS = 2000;
+const isRefused = ({ status }: CallError): boolean => status === 401 || status === 403;
+
 /** Instead of pages, while there is no console to talk to. */
 function Closed({ problem }: { readonly problem: CallError | undefined }) {
-  const isClosed = !hasToken() || problem?.status === 401 || problem?.status === 403;
+  const isClosed = !hasToken() || (problem !== undefined && isRefused(problem));
   return (
     <main>
       <h1>drawbridge</h1>
       {problem && <Alert>{problem.message}</Alert>}
       {isClosed && (
         <p>
-          To open the console, run in a terminal:{' '}
-          <code>{`kubectl drawbridge console${location.port === String(defaultPort) ? '' : ` --port ${location.port}`}`}</code>
+          To open the console, run in a terminal: <code>{`kubectl drawbridge console --port ${location.port}`}</code>
         </p>
       )}
       {!isClosed && !problem && <p role="status">Connecting to the cluster …</p>}
@@ -194,8 +204,8 @@ function Where({ namespace, onNamespace, app: { start, live } }: WhereProps) {
       <span role="status">
         <Chip tone={tone}>{text}</Chip>
       </span>
-      <span class="quiet" title={`${start.server}, version ${start.version}`}>
-        {start.user}
+      <span class="quiet">
+        {start.user} at {start.server.replace('https://', '')}
       </span>
     </div>
   );

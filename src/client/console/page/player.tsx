@@ -114,13 +114,16 @@ function Terminal({ source, speed }: { readonly source: Source; readonly speed: 
 function Player() {
   const [{ source, url, why, problem }, setShown] = useState<Shown>({});
   const [speed, setSpeed] = useState(1);
+  // The journal has a line of each view: a link elsewhere must not make one.
+  const [isAsked, ask] = useState(window.name !== '');
   useEffect(() => {
+    if (!isAsked) return undefined;
     const show: Show = (change) => setShown((now) => ({ ...now, ...change }));
     const stop = new AbortController();
     if (isLive) show({ source: liveSource(show) as unknown as Source });
     else void load(show, stop.signal);
     return () => stop.abort();
-  }, []);
+  }, [isAsked]);
   const hasEnded = why !== undefined || problem !== undefined;
   return (
     <>
@@ -138,7 +141,7 @@ function Player() {
                 ))}
               </select>
             </label>
-            <a class="button" href={url} download={`${name}.cast`}>
+            <a class="button" href={url} download={`${name}${problem === undefined ? '' : '.part'}.cast`}>
               Download
             </a>
           </>
@@ -148,7 +151,12 @@ function Player() {
         </p>
       </header>
       <main>
-        {!source && !hasEnded && <p role="status">Reading the recording …</p>}
+        {!isAsked && (
+          <button type="button" class="main" onClick={() => ask(true)}>
+            Show
+          </button>
+        )}
+        {isAsked && !source && !hasEnded && <p role="status">Reading the recording …</p>}
         {problem !== undefined && <Alert>{problem}</Alert>}
         {why !== undefined && (
           <p role="status" class="note">

@@ -171,7 +171,8 @@ export function Countdown({ endsMs, spoken }: { readonly endsMs: number; readonl
 export function Code({ text }: { readonly text: string }) {
   const { say } = useApp();
   const copy = (): void => {
-    navigator.clipboard.writeText(text).then(
+    // A line end would run the command before its reader has seen it in the terminal.
+    navigator.clipboard.writeText(text.replace(/\s*\n\s*/g, ' ')).then(
       () => say('Copied'),
       () => say('The browser does not let the page copy: select the text'),
     );

@@ -163,10 +163,7 @@ describe('drawbridge console', () => {
     await once(other, 'listening');
     const { port } = other.address() as AddressInfo;
     await assert.rejects(start('--port', String(port)), (error: Error) => {
-      assert.match(
-        error.message,
-        new RegExp(`cannot listen on port ${port} .*EADDRINUSE.*drawbridge console --port 0`),
-      );
+      assert.match(error.message, new RegExp(`cannot listen on port ${port} .*EADDRINUSE.*omit --port`));
       return true;
     });
     other.close();

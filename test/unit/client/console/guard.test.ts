@@ -213,7 +213,7 @@ describe('the server of the console', () => {
     await until(() => calls.open() === 16);
     const { status, body } = await call(paths.run, { method: 'POST' });
     assert.equal(status, 429);
-    assert.match(body, /close other tabs/);
+    assert.match(body, /close its other tabs/);
     calls.finish();
     await Promise.all(open);
     assert.equal((await call(paths.run, { method: 'POST' })).status, 200);

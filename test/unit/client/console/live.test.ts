@@ -184,6 +184,18 @@ describe('the live stream of the console', () => {
     assert.match(String(await ended), /takes no more lines/);
   });
 
+  it('says within ten seconds that an API server with open watches is silent', async () => {
+    let isSilent = false;
+    await open([at('1', 'a')], ({ path }) => isSilent && path.endsWith('selfsubjectreviews'));
+    await synced();
+    isSilent = true;
+    await advanceIo(clock, 10_000, 50);
+    assert.equal(beats().at(-1)?.failing, 'the API server does not answer');
+    isSilent = false;
+    await advanceIo(clock, 10_000, 50);
+    assert.equal(beats().at(-1)?.failing, undefined);
+  });
+
   it('beats every five seconds, with the clock of the API server', async () => {
     await open([]);
     await synced();

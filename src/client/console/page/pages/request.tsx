@@ -100,8 +100,4 @@ const Entries = ({ section: { title, entries } }: { readonly section: Section })
   </section>
 );
 
-const lineOf = (line: string) => (
-  <p key={line}>
-    <Out href={line} />
-  </p>
-);
+const lineOf = (line: string) => <p key={line}>{line}</p>;
