@@ -8,16 +8,14 @@ import { until } from './wait.ts';
 
 const program = fileURLToPath(new URL('../dist/client.cjs', import.meta.url));
 
-/** Resolves to a PATH with kubectl and its plugin drawbridge, for the commands that people copy from the page. */
-export async function pathWithPlugin({
-  binaries,
-  directory,
-}: Pick<PlaneClient, 'binaries' | 'directory'>): Promise<string> {
+/** Resolves to a folder with kubectl and its plugin drawbridge, for the commands that people copy from the page. */
+export async function kubectlWithPlugin({ binaries, directory }: Pick<PlaneClient, 'binaries' | 'directory'>) {
   const folder = join(directory, 'bin');
   await mkdir(folder, { recursive: true });
-  const script = `#!/bin/sh\nexec '${process.execPath}' '${program}' "$@"\n`;
-  await writeFile(join(folder, 'kubectl-drawbridge'), script, { mode: 0o755 });
-  return `${folder}:${dirname(binaries.kubectl)}:${process.env['PATH'] ?? ''}`;
+  const script = (command: string): string => `#!/bin/sh\nexec ${command} "$@"\n`;
+  await writeFile(join(folder, 'kubectl'), script(`'${binaries.kubectl}'`), { mode: 0o755 });
+  await writeFile(join(folder, 'kubectl-drawbridge'), script(`'${process.execPath}' '${program}'`), { mode: 0o755 });
+  return folder;
 }
 
 /** `drawbridge console` of one person, without a browser. It ends when this process ends. */

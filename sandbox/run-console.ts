@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { namespace, tellByMail } from './access-examples.ts';
 import { addressesOf, execNote } from './addresses.ts';
 import { applyConsoleExamples, recordedTemplate } from './console-examples.ts';
-import { ConsoleProcess, pathWithPlugin } from './console-process.ts';
+import { ConsoleProcess, kubectlWithPlugin } from './console-process.ts';
 import { type GatewayProcess, startRecordingGateway } from './gateway-process.ts';
 import { Mailbox } from './mailbox.ts';
 import { Narrator } from './narrator.ts';
@@ -80,15 +80,15 @@ async function story(narrator: Narrator, stage: Running, consoles: ConsoleProces
   await tellByMail(plane, mailbox.address, consoles[1]?.origin);
   mailbox.onMail = (mail) => narrator.evidence(`\n${mail}`);
 
-  narrator.title('The consoles run. Open each in a tab of its own (Ctrl-C here stops everything):');
+  narrator.title('The consoles run. Open each in a tab of your browser (Ctrl-C here stops everything):');
   narrator.evidence(urls.join('\n'));
   narrator.title('A story to click through:');
   narrator.evidence(
     [
       `1. alice, Ask: choose ${recordedTemplate.metadata.name}, give the reason "INC-42 payments fail since noon", and request it.`,
       '2. carol, To decide: read what it opens, and approve 30 minutes of it. The link in her mail leads to the same page.',
-      '3. alice, Mine: copy the command that enters, and run it in a terminal, after',
-      `   export KUBECONFIG=${people.alice} PATH=${await pathWithPlugin(plane)}`,
+      '3. alice, Mine: copy the command that enters, and run it in another terminal, after',
+      `   export KUBECONFIG=${people.alice} PATH=${await kubectlWithPlugin(plane)}:$PATH`,
       '4. dave, Open now: watch her session while she types.',
       '5. alice, Mine: extend it; then give it back. Her shell ends.',
       '6. dave, Audit: add the files of the journal (below). Recordings: play the session, and verify it.',

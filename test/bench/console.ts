@@ -83,6 +83,7 @@ await benchmarkOn(
     await create(name);
     await page.locator(`a[href$="/${name}"]`).waitFor();
     const changedMs = now() - created;
+    await api.call('DELETE', `${url}/${name}`);
     await context.close();
     return {
       firstRowsMs,

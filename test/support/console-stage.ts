@@ -3,7 +3,7 @@ import { mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { auditorRights, recordedTemplate } from '../../sandbox/console-examples.ts';
-import { ConsoleProcess, pathWithPlugin } from '../../sandbox/console-process.ts';
+import { ConsoleProcess, kubectlWithPlugin } from '../../sandbox/console-process.ts';
 import { userRoles } from '../../sandbox/installation.ts';
 import type { AuditLine } from '../../sandbox/server-process.ts';
 import { Terminal } from '../../sandbox/terminal.ts';
@@ -109,7 +109,7 @@ export class ConsoleStage {
   async enter(request: string, command = `kubectl drawbridge exec ${request} -n ${this.namespace}`): Promise<Terminal> {
     const { plane } = this.access;
     const shell = new Terminal('bash', ['-c', command], {
-      PATH: await pathWithPlugin(plane),
+      PATH: `${await kubectlWithPlugin(plane)}:${process.env['PATH']}`,
       HOME: plane.directory,
       KUBECONFIG: this.alice.kubeconfig,
       TERM: 'xterm',

@@ -25,7 +25,7 @@ export class ConsoleVisitor {
     this.page = page;
   }
 
-  static async open(browser: Browser, console: ConsoleProcess, options: VisitorOptions): Promise<ConsoleVisitor> {
+  static async open(browser: Browser, console: ConsoleProcess, options: VisitorOptions = {}): Promise<ConsoleVisitor> {
     const context = await browser.newContext(options);
     await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: console.origin });
     // Chromium does not report every violation in its console.

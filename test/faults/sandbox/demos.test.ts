@@ -134,6 +134,7 @@ describe('make run', function () {
     { program: 'run-inventory', follow: runComponent },
     // Too short for a warning two minutes before the end, and long enough for a busy machine.
     { program: 'run-session', lasts: '40s' },
+    { program: 'run-console', last: execNote },
   ];
   for (const { program, last, follow, lasts = '20s', page } of demos) {
     it(`of sandbox/${program}.ts tells its story, prints addresses that answer, and removes everything at its end`, async () => {
