@@ -63,7 +63,7 @@ function Console() {
         setStart(found);
       } catch (error) {
         setProblem(error as CallError);
-        if (!isRefused(error as CallError)) after(RETRY_MS, begin);
+        if (!isRefused(error as CallError)) after(RETRY_MS, () => void begin());
       }
     };
     void begin();
