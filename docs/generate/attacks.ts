@@ -617,7 +617,8 @@ const consolePage: readonly Attack[] = [
     by: [],
     stopped:
       'It listens on 127.0.0.1 only, and the token is in no argument of a process. The file that opens the browser is readable by its user only, and is soon deleted.',
-    remains: 'The administrator of the machine, and whoever reads the URL that `--no-open` prints.',
+    remains:
+      'The administrator of the machine, and who reads the URL that `--no-open` prints, or the history of the browser. With `--port`, another user who had the port before can have left a service worker in the browser, which acts as the page.',
     tests: ['console/attackers'],
   },
   {
@@ -625,6 +626,12 @@ const consolePage: readonly Attack[] = [
     by: [],
     stopped: 'The token ends with the process, by Ctrl-C or after 30 minutes without use.',
     tests: ['console/attackers'],
+  },
+  {
+    attack: 'replace a request by another one of the same name while its approver reads it',
+    by: ['requester'],
+    stopped: 'A vote of the console names the uid of the request, and the version of the template, that it showed.',
+    tests: ['unit/client/votes', 'unit/client/console/request-page'],
   },
   {
     attack: 'use a stolen token for more than the page does: read Secrets, enter pods, impersonate, or read files',

@@ -26,7 +26,7 @@ export const openConsole: Command = {
     {
       name: 'port',
       value: 'NUMBER',
-      help: 'The port, for links to the page. Default: a free one, because whoever had a port before can have left something in your browser.',
+      help: 'The port, for links to the page. Choose one that no other user of the machine had. Default: a free one.',
     },
     {
       name: 'no-open',
