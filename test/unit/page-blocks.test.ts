@@ -19,7 +19,7 @@ const exceptions: readonly (readonly [page: string, words: string, why: string])
   ['tasks/open-sessions-through-the-gateway', 'API_SERVER', 'tests of the gateway get the path from the grant'],
   ['tasks/open-sessions-through-the-gateway', 'delete apiservice', 'other tests need the APIService'],
   ['tasks/uninstall', 'revoke-all', 'needs a Pod of drawbridge'],
-  ['tasks/use-the-console', 'kubectl drawbridge console', 'it runs until Ctrl-C; tests of the console start it'],
+  ['tasks/use-the-console', 'drawbridge console\n', 'it runs until Ctrl-C; tests of the console start it'],
   ['tasks/use-the-console', 'ssh', 'needs another machine'],
   ['tasks/verify-a-release', 'cosign', 'needs a signature by GitHub'],
   ['tasks/verify-the-audit-journal', 'kubectl logs', 'needs a Pod of drawbridge'],
