@@ -1,4 +1,9 @@
+import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { sleep } from '../../kit/clock.ts';
 import { CodedError, describe } from '../../kit/errors.ts';
 import { requestResource, typeNames } from '../access-requests.ts';
@@ -6,12 +11,13 @@ import { type Args, usageProblem } from '../args.ts';
 import { mayListAll } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
-import { assets } from '../console/assets.ts';
 import { handlersOf } from '../console/handlers.ts';
 import { JournalFolder } from '../console/journal.ts';
-import { type OpenFile, opener, startOpener, writeOpenFile } from '../console/open-file.ts';
 import { type ConsoleServer, startConsole } from '../console/server.ts';
 import { Problem } from '../problem.ts';
+
+/** The page, by path, such as `/main.js`: gzip in base64. The build defines it. */
+declare const CONSOLE_ASSETS: Readonly<Record<string, string>> | undefined;
 
 const IDLE_MS = 30 * 60_000;
 const CHECK_MS = 10_000;
@@ -47,40 +53,36 @@ export const openConsole: Command = {
     const token = randomBytes(32).toString('base64url');
     const journal = new JournalFolder();
     const end = new AbortController();
-    let file: OpenFile | undefined;
+    let file: string | undefined;
     let cancelHint = (): void => undefined;
+    const removeFile = async (): Promise<void> => {
+      cancelHint();
+      if (file !== undefined) await rm(dirname(file), { recursive: true, force: true });
+    };
     const timeout = args.text('request-timeout');
+    const flags = timeout === undefined ? [] : [`--request-timeout=${timeout}`];
+    const { kubeconfigPaths } = io;
     const server = await startConsole({
       connection,
       clock,
       port,
       token,
-      assets,
-      handlers: handlersOf({
-        connection,
-        clock,
-        kubeconfigPaths: io.kubeconfigPaths,
-        flags: timeout === undefined ? [] : [`--request-timeout=${timeout}`],
-        journal,
-        namespace,
-        mayListAll: mayAll,
-      }),
+      assets: typeof CONSOLE_ASSETS === 'undefined' ? {} : CONSOLE_ASSETS,
+      handlers: handlersOf({ connection, clock, kubeconfigPaths, flags, journal, namespace, mayListAll: mayAll }),
       signal: end.signal,
-      onFirstCall: () => {
-        cancelHint();
-        void file?.remove();
-      },
+      onFirstCall: removeFile,
     }).catch((error: unknown) => {
       throw portProblem(error, port);
     });
     try {
       const url = `http://127.0.0.1:${server.port}/`;
-      const shown = args.has('no-open') ? `${url}#${token}` : url;
+      const isOpened = !args.has('no-open');
+      const shown = isOpened ? url : `${url}#${token}`;
       io.print(`console: ${shown} for you alone, until Ctrl-C, or until you have not used it for 30 minutes\n`);
-      if (!args.has('no-open')) {
+      if (isOpened) {
         file = await writeOpenFile(`${url}#${token}`);
-        const { path } = file;
-        startOpener(opener, path).catch((error: unknown) => {
+        const path = file;
+        openBrowser(path).catch((error: unknown) => {
           io.printError(`cannot open a browser (${describe(error)}); open this file in yours: ${path}\n`);
         });
         // A browser in a sandbox has a folder /tmp of its own.
@@ -92,8 +94,7 @@ export const openConsole: Command = {
       return exits.done;
     } finally {
       end.abort();
-      cancelHint();
-      await file?.remove();
+      await removeFile();
       await server.close();
       await journal.end();
       await cluster.close();
@@ -105,6 +106,25 @@ function portOf(args: Args): number {
   const text = args.text('port') ?? '0';
   if (/^\d{1,5}$/.test(text) && Number(text) < 65_536) return Number(text);
   throw usageProblem(`--port is ${JSON.stringify(text)}; it must be a number from 0 to 65535`, 'console');
+}
+
+/** A page that leads to `url`, whose token no argument of a process may have. */
+async function writeOpenFile(url: string): Promise<string> {
+  // The folder has mode 0700.
+  const path = join(await mkdtemp(join(tmpdir(), 'drawbridge-console-')), 'open.html');
+  const text = `<!doctype html><meta http-equiv="refresh" content="0;url=${url}"><title>drawbridge</title>\n`;
+  await writeFile(path, text, { mode: 0o600 });
+  return path;
+}
+
+/** Rejects if the program cannot start or fails. It may run as long as the browser. */
+async function openBrowser(path: string): Promise<void> {
+  const program = process.platform === 'darwin' ? 'open' : 'xdg-open';
+  // In a group of its own, because Ctrl-C would end the browser, too.
+  const started = spawn(program, [path], { detached: true, stdio: 'ignore' });
+  started.unref();
+  const [code] = (await once(started, 'exit')) as [number | null];
+  if (code !== 0) throw new Error(`${program} exited with ${code}`);
 }
 
 function portProblem(error: unknown, port: number): unknown {

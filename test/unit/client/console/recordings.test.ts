@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import type { ClusterConnection } from '../../../../src/client/cluster-connection.ts';
 import { type Call, Refusal } from '../../../../src/client/console/call.ts';
-import { cast } from '../../../../src/client/console/cast.ts';
-import { verdict } from '../../../../src/client/console/verdict.ts';
+import { cast, verdict } from '../../../../src/client/console/handlers.ts';
 import type { RunResult } from '../../../../src/client/console/wire.ts';
 import { ApiError, TransportError } from '../../../../src/kube/errors.ts';
 
