@@ -229,6 +229,15 @@ describe('the console against attackers', function () {
       assert.equal(await attack(`return globalThis.opened.closed;`), true);
     });
 
+    it('cannot make its person watch a session, of which the journal has a line', async () => {
+      const path = `/player?from=sessions&namespace=${stage.namespace}&name=x`;
+      const [opened] = await Promise.all([
+        context.waitForEvent('page'),
+        attack(`window.open(origin + '${path}', 'alice: exec'); return true;`),
+      ]);
+      await opened.getByRole('button', { name: 'Show' }).waitFor();
+    });
+
     it('cannot take the console away from its person by a link with another token', async () => {
       const opened = await context.newPage();
       await opened.goto(`${alices.origin}/mine#${'A'.repeat(43)}`);

@@ -130,7 +130,10 @@ describe('each page of the console', function () {
       name: 'recording',
       who: 'dave',
       path: '/player?from=recordings&namespace=NAMESPACE&name=RECORDING',
-      ready: text('invoice 9'),
+      ready: async (page) => {
+        await page.getByRole('button', { name: 'Show' }).click();
+        await page.getByText('invoice 9').waitFor();
+      },
     },
     { name: 'audit', who: 'dave', path: '/audit', ready: row('carol') },
     { name: 'bindings', who: 'admin', path: '/bindings', ready: row('Databases of the platform team') },
