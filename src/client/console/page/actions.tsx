@@ -1,11 +1,15 @@
+import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { RequestRow, RunCall } from '../wire.ts';
+import { run } from './api.ts';
 import { useApp } from './app.ts';
-import { CommandDialog, type FlagField } from './commands.tsx';
+import { Failed, type FlagField, useAction, useFlags } from './commands.tsx';
+import { Button, CloseButton, Dialog } from './ui.tsx';
 
+/** A command, and the button that asks about it. */
 interface Act {
-  /** Of the button. */
   readonly verb: string;
+  /** Spoken and shown after it succeeded. */
   readonly done: string;
   readonly command: RunCall['command'];
   readonly flags?: NonNullable<RunCall['flags']>;
@@ -14,40 +18,108 @@ interface Act {
   readonly isMain?: boolean;
 }
 
+export type SessionName = Readonly<{ namespace: string; name: string }>;
+
+interface ActsProps {
+  readonly acts: readonly Act[];
+  readonly titleOf: (act: Act) => string;
+  readonly namespace: string;
+  readonly arg: string;
+  /** A dialog has closed. */
+  readonly onClose?: (() => void) | undefined;
+  /** What the person must know before. */
+  readonly children?: ComponentChildren;
+}
+
+function Acts({ acts, titleOf, namespace, arg, onClose, children }: ActsProps) {
+  const [act, setAct] = useState<Act>();
+  const close = (): void => {
+    setAct(undefined);
+    onClose?.();
+  };
+  return (
+    <div class="actions">
+      {acts.map((one) => (
+        <Button key={one.verb} class={one.isMain ? 'main' : undefined} onClick={() => setAct(one)}>
+          {one.verb}
+        </Button>
+      ))}
+      {act && (
+        <Dialog title={titleOf(act)} onClose={close}>
+          <ActForm act={act} call={{ command: act.command, namespace, args: [arg] }}>
+            {children}
+          </ActForm>
+        </Dialog>
+      )}
+    </div>
+  );
+}
+
+/** Asks for flags of a command, and runs it. */
+function ActForm({ act, call, children }: Readonly<{ act: Act; call: RunCall; children: ComponentChildren }>) {
+  const { say } = useApp();
+  const [read, start] = useAction();
+  const [flags, inputs] = useFlags(act.fields);
+  const submit = async (event: SubmitEvent): Promise<void> => {
+    event.preventDefault();
+    const dialog = (event.currentTarget as Element).closest('dialog');
+    const result = await start(run({ ...call, flags: { ...act.flags, ...flags } }));
+    if (result?.exitCode !== 0) return;
+    dialog?.close();
+    say(act.done, result);
+  };
+  return (
+    <form onSubmit={submit}>
+      {children}
+      {inputs}
+      <Failed of={read} />
+      <p class="actions">
+        <button type="submit" class="main" disabled={read.busy}>
+          {read.busy ? `${act.verb} …` : act.verb}
+        </button>
+        <CloseButton>Cancel</CloseButton>
+      </p>
+    </form>
+  );
+}
+
+/** Opens the player in a tab of its own, whose name is `about`: whose session it shows. */
+export const PlayerLink = ({
+  about,
+  ...query
+}: SessionName & { readonly from: 'sessions' | 'recordings'; readonly about: string }) => (
+  <a class="button" href={`/player?${new URLSearchParams(query)}`} target={about}>
+    {query.from === 'sessions' ? 'Watch' : 'Play'}
+  </a>
+);
+
+const end: Act = { verb: 'End session', done: 'Session ended', command: 'sessions kill', fields: [] };
+
+export const EndSession = ({ namespace, name }: SessionName) => (
+  <Acts acts={[end]} titleOf={() => 'End this session?'} namespace={namespace} arg={name}>
+    <p>The access stays open. To end it, too, revoke it.</p>
+  </Acts>
+);
+
 interface RequestActionsProps {
   readonly row: RequestRow;
   /** That the page shows: who approves has seen it. Without, there is no button to approve. */
-  readonly templateVersion?: string | undefined;
-  /** A dialog has closed. */
+  readonly templateVersion?: string;
   readonly onClose?: () => void;
 }
 
 /** Buttons for what this user can do about a request. */
 export function RequestActions({ row, templateVersion, onClose }: RequestActionsProps) {
   const { start } = useApp();
-  const [act, setAct] = useState<Act>();
-  const acts = row.requester === start.user ? ownActs(row) : othersActs(row, templateVersion);
-  const close = (): void => {
-    setAct(undefined);
-    onClose?.();
-  };
   const { namespace, type, name } = row;
   return (
-    <div class="actions">
-      {acts.map((one) => (
-        <button key={one.verb} type="button" class={one.isMain ? 'main' : undefined} onClick={() => setAct(one)}>
-          {one.verb}
-        </button>
-      ))}
-      {act && (
-        <CommandDialog
-          {...act}
-          title={`${act.verb} ${act.flags?.['about'] ?? ''} ${name}`}
-          call={{ command: act.command, namespace, args: [`${type}/${name}`], flags: act.flags ?? {} }}
-          onClose={close}
-        />
-      )}
-    </div>
+    <Acts
+      acts={row.requester === start.user ? ownActs(row) : othersActs(row, templateVersion)}
+      titleOf={({ verb, flags }) => `${verb} ${flags?.['about'] ?? ''} ${name}`}
+      namespace={namespace}
+      arg={`${type}/${name}`}
+      onClose={onClose}
+    />
   );
 }
 

@@ -1,10 +1,8 @@
-import type { ComponentChildren, JSX } from 'preact';
 import { useEffect, useId, useState } from 'preact/hooks';
 import type { RunCall, RunResult } from '../wire.ts';
 import { run } from './api.ts';
-import { useApp } from './app.ts';
 import { after, isoOfLocal } from './time.ts';
-import { Alert, Code, Dialog } from './ui.tsx';
+import { Alert, Code } from './ui.tsx';
 
 /** The same command for a terminal. */
 export const Line = ({ result }: { readonly result: RunResult }) => (
@@ -26,68 +24,53 @@ export function Messages({ result }: { readonly result: RunResult | undefined })
   );
 }
 
-export interface Read {
-  /** Of the last call that came back. Of `useRun`, it stays while the next one runs. */
-  readonly result: RunResult | undefined;
+export interface Read<T = RunResult> {
+  readonly result?: T;
   /** Of a call that did not reach the client. */
-  readonly error: string | undefined;
+  readonly error?: string;
   readonly busy: boolean;
 }
 
-const idle: Read = { result: undefined, error: undefined, busy: false };
+const settled = <T,>(call: Promise<T>): Promise<Read<T>> =>
+  call.then(
+    (result) => ({ result, busy: false }),
+    ({ message }: Error) => ({ error: message, busy: false }),
+  );
 
-/**
- * Runs a command that reads, `delayMs` after it has changed; a change aborts the run before. Runs
- * nothing while `command` is undefined.
- */
-export function useRun(command: RunCall | undefined, delayMs = 0): Read {
-  const [state, set] = useState({ ...idle, busy: true });
-  const text = JSON.stringify(command);
+/** Reads `delayMs` after `of` has changed, which aborts the call before; its result stays meanwhile. */
+export function useRead<T>(read: (signal: AbortSignal) => Promise<T>, of: readonly unknown[], delayMs = 0): Read<T> {
+  const [state, set] = useState<Read<T>>({ busy: true });
   useEffect(() => {
-    if (text === undefined) return undefined;
     const stop = new AbortController();
-    const settle = (found: Partial<Read>): void => {
-      if (!stop.signal.aborted) set({ ...idle, ...found });
-    };
     set((last) => ({ ...last, busy: true }));
     const cancel = after(delayMs, () => {
-      run(JSON.parse(text) as RunCall, stop.signal).then(
-        (result) => settle({ result }),
-        (error: Error) => settle({ error: error.message }),
-      );
+      void settled(read(stop.signal)).then((found) => stop.signal.aborted || set(found));
     });
     return () => {
       cancel();
       stop.abort();
     };
-  }, [text, delayMs]);
+  }, [...of, delayMs]);
   return state;
 }
 
-export interface Action extends Read {
-  /** Resolves to the result if the command succeeded. */
-  start(call: RunCall): Promise<RunResult | undefined>;
-}
+export const useRun = (command: RunCall, delayMs?: number): Read =>
+  useRead((signal) => run(command, signal), [JSON.stringify(command)], delayMs);
 
-/** Runs commands one at a time, and keeps the result of the last one. */
-export function useAction(): Action {
-  const [state, set] = useState(idle);
-  const start = async (call: RunCall): Promise<RunResult | undefined> => {
-    set({ ...idle, busy: true });
-    try {
-      const result = await run(call);
-      set({ ...idle, result });
-      return result.exitCode === 0 ? result : undefined;
-    } catch (error) {
-      set({ ...idle, error: error instanceof Error ? error.message : String(error) });
-      return undefined;
-    }
+/** Follows calls, one at a time. */
+export function useAction<T = RunResult>(): readonly [Read<T>, start: (call: Promise<T>) => Promise<T | undefined>] {
+  const [state, set] = useState<Read<T>>({ busy: false });
+  const start = async (call: Promise<T>): Promise<T | undefined> => {
+    set({ busy: true });
+    const found = await settled(call);
+    set(found);
+    return found.result;
   };
-  return { ...state, start };
+  return [state, start];
 }
 
-/** Why the last command failed, and its line. Nothing while it runs. */
-export function Failed({ action: { result, error } }: { readonly action: Pick<Read, 'result' | 'error'> }) {
+/** Why the last command failed, and its line. */
+export function Failed({ of: { result, error } }: { readonly of: Read }) {
   return (
     <>
       {error !== undefined && <Alert>{error}</Alert>}
@@ -109,86 +92,32 @@ export interface FlagField {
 }
 
 /** The flags that the reader has typed, and the labelled fields for them. */
-export function useFlags(
-  fields: readonly FlagField[],
-): readonly [flags: Readonly<Record<string, string>>, fields: readonly JSX.Element[]] {
+export function useFlags(fields: readonly FlagField[]) {
   const [values, set] = useState<Readonly<Record<string, string>>>({});
+  const id = useId();
   const flags = fields.flatMap(({ flag, isTime }) => {
     const value = values[flag]?.trim() ?? '';
     return value === '' ? [] : [[flag, isTime ? isoOfLocal(value) : value] as const];
   });
-  const onValue = (flag: string) => (event: { readonly currentTarget: HTMLInputElement }) =>
-    set({ ...values, [flag]: event.currentTarget.value });
-  const elements = fields.map((field) => (
-    <Field key={field.flag} {...field} value={values[field.flag] ?? ''} onInput={onValue(field.flag)} />
-  ));
-  return [Object.fromEntries(flags), elements];
-}
-
-interface FieldProps extends FlagField {
-  readonly value: string;
-  readonly onInput: (event: { readonly currentTarget: HTMLInputElement }) => void;
-}
-
-function Field({ label, value, onInput, hint, placeholder, required = false, isTime }: FieldProps) {
-  const id = useId();
-  const described = hint === undefined ? undefined : `${id}-hint`;
-  const common = { id, value, required, autocomplete: 'off', 'aria-describedby': described, onInput };
-  return (
-    <p class="field">
-      <label for={id}>
+  const inputs = fields.map(({ flag, label, hint, placeholder, required = false, isTime }) => (
+    <p class="field" key={flag}>
+      <label for={id + flag}>
         {label}
-        {required ? '' : <span class="quiet"> (optional)</span>}
+        {!required && <span class="quiet"> (optional)</span>}
       </label>
-      {isTime ? <input {...common} type="datetime-local" /> : <input {...common} placeholder={placeholder} />}
-      <span class="quiet" id={described}>
+      <input
+        id={id + flag}
+        {...(isTime ? { type: 'datetime-local' } : { placeholder })}
+        value={values[flag] ?? ''}
+        required={required}
+        autocomplete="off"
+        aria-describedby={hint && `${id + flag}-hint`}
+        onInput={({ currentTarget }) => set({ ...values, [flag]: currentTarget.value })}
+      />
+      <span class="quiet" id={`${id + flag}-hint`}>
         {hint}
       </span>
     </p>
-  );
-}
-
-interface CommandDialogProps {
-  readonly title: string;
-  /** Of the button, such as `Approve`. */
-  readonly verb: string;
-  readonly call: RunCall;
-  readonly fields: readonly FlagField[];
-  /** Spoken and shown after it succeeded, such as `approved`. */
-  readonly done: string;
-  readonly onClose: () => void;
-  /** What the person must know before. */
-  readonly children?: ComponentChildren;
-}
-
-/** Asks for flags of a command, and runs it. */
-export function CommandDialog({ title, verb, call, fields, done, onClose, children }: CommandDialogProps) {
-  const { say } = useApp();
-  const action = useAction();
-  const [flags, inputs] = useFlags(fields);
-  const submit = async (event: SubmitEvent): Promise<void> => {
-    event.preventDefault();
-    const dialog = (event.currentTarget as Element).closest('dialog');
-    const result = await action.start({ ...call, flags: { ...call.flags, ...flags } });
-    if (!result) return;
-    dialog?.close();
-    say(done, result);
-  };
-  return (
-    <Dialog title={title} onClose={onClose}>
-      <form onSubmit={submit}>
-        {children}
-        {inputs}
-        <Failed action={action} />
-        <p class="actions">
-          <button type="submit" class="main" disabled={action.busy}>
-            {action.busy ? `${verb} …` : verb}
-          </button>
-          <button type="button" onClick={(event) => event.currentTarget.closest('dialog')?.close()}>
-            Cancel
-          </button>
-        </p>
-      </form>
-    </Dialog>
-  );
+  ));
+  return [Object.fromEntries(flags), inputs] as const;
 }

@@ -1,17 +1,17 @@
-import type { ComponentChildren, JSX } from 'preact';
+import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { VerifyReport } from '../../../audit/verify/report.ts';
 import { reportText } from '../../../audit/verify/report-text.ts';
 import { type Journal, paths, type RunResult } from '../wire.ts';
 import { call } from './api.ts';
-import { Line, Messages } from './commands.tsx';
-import { Alert, type Tone } from './ui.tsx';
+import { Line, Messages, useAction } from './commands.tsx';
+import { Alert, Button, type Tone } from './ui.tsx';
 
 /** In the storage of the page. */
 const namespaceKey = 'server-namespace';
 
 /** The namespace of the server, and a field to choose it. */
-export function useServerNamespace(): readonly [namespace: string, field: JSX.Element] {
+export function useServerNamespace() {
   const [namespace, set] = useState(localStorage.getItem(namespaceKey) ?? 'drawbridge-system');
   const change = (typed: string): void => {
     localStorage.setItem(namespaceKey, typed);
@@ -27,32 +27,24 @@ export function useServerNamespace(): readonly [namespace: string, field: JSX.El
       />
     </label>
   );
-  return [namespace, field];
+  return [namespace, field] as const;
 }
 
 /** The files of the journal, and how to get them. `view`: of a journal with files. */
 export function JournalBox({ view }: { readonly view: (serverNamespace: string) => ComponentChildren }) {
   const [journal, setJournal] = useState<Journal>({ files: [], problems: [] });
-  const [error, setError] = useState<string>();
-  const [busy, setBusy] = useState(false);
+  const [{ busy, error }, start] = useAction<void>();
   const [namespace, field] = useServerNamespace();
-  const change = async (...calls: readonly Parameters<typeof call>[1][]): Promise<void> => {
-    setBusy(true);
-    setError(undefined);
-    try {
-      for (const options of calls) setJournal((await (await call(paths.journal, options)).json()) as Journal);
-    } catch (failure) {
-      setError((failure as Error).message);
-    }
-    setBusy(false);
+  const ask = async (...calls: readonly Parameters<typeof call>[1][]): Promise<void> => {
+    for (const options of calls) setJournal((await (await call(paths.journal, options)).json()) as Journal);
   };
   const add = (files: FileList | null | undefined): Promise<void> =>
-    change(...[...(files ?? [])].map((file) => ({ method: 'PUT', query: { name: file.name }, body: file })));
+    start(ask(...[...(files ?? [])].map((file) => ({ method: 'PUT', query: { name: file.name }, body: file }))));
   const onDrop = (event: DragEvent): void => {
     event.preventDefault();
     void add(event.dataTransfer?.files);
   };
-  useEffect(() => void change({}), []);
+  useEffect(() => void start(ask({})), []);
   const { files, problems } = journal;
   return (
     <>
@@ -66,19 +58,19 @@ export function JournalBox({ view }: { readonly view: (serverNamespace: string) 
         ))}
         {field}
         <div class="actions">
-          <button type="button" disabled={busy} onClick={() => change({ method: 'POST', query: { namespace } })}>
+          <Button disabled={busy} onClick={() => start(ask({ method: 'POST', query: { namespace } }))}>
             Read the logs
-          </button>
+          </Button>
           <label class="button">
             Add files
             <input type="file" class="hidden" multiple onChange={({ currentTarget }) => add(currentTarget.files)} />
           </label>
           {files.length > 0 && (
-            <button type="button" disabled={busy} onClick={() => change({ method: 'DELETE' })}>
+            <Button disabled={busy} onClick={() => start(ask({ method: 'DELETE' }))}>
               Forget all
-            </button>
+            </Button>
           )}
-          <span role="status">{busy ? 'Reading …' : ''}</span>
+          <span role="status">{busy && 'Reading …'}</span>
         </div>
         {error !== undefined && <Alert>{error}</Alert>}
         {problems.map((problem) => (

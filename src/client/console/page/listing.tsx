@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import type { ListOutput, RunCall } from '../wire.ts';
 import { Failed, Line, useRun } from './commands.tsx';
-import { type Column, Table, useFilter } from './ui.tsx';
+import { type Columns, Table, useFilter } from './ui.tsx';
 
 /** Of each row, once: a journal has many. */
 const texts = new WeakMap<object, string>();
@@ -16,7 +16,7 @@ interface ListingProps<T> {
   /** Without a namespace, or with undefined: of all. */
   readonly command: { readonly [K in keyof RunCall]: RunCall[K] | undefined };
   readonly caption: string;
-  readonly columns: readonly Column<T>[];
+  readonly columns: Columns<T>;
   /** Which items it shows, in which order. Default: all. */
   readonly rowsOf?: (items: readonly T[]) => readonly T[];
   /** Above the table. */
@@ -35,16 +35,8 @@ export function Listing<T extends object>({ command, rowsOf = (items) => items, 
       {items && filter}
       {found.length > 0 && picture?.(found)}
       {items && <Table {...table} rows={found} keyOf={textOf} empty="Nothing found." />}
-      <Failed action={read} />
+      <Failed of={read} />
       {result?.exitCode === 0 && <Line result={result} />}
     </>
   );
 }
-
-/** A cell: what it is about, and below, what is less important. */
-export const two = (main: ComponentChildren, ...under: readonly (string | false | undefined)[]) => (
-  <>
-    {main}
-    <div class="quiet">{under.filter(Boolean).join(', ')}</div>
-  </>
-);

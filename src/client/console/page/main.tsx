@@ -3,7 +3,7 @@ import { type ComponentType, render } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { paths, type RequestRow, type RunResult, type Start } from '../wire.ts';
 import { type CallError, call, connect, hasToken } from './api.ts';
-import { type App, AppContext } from './app.ts';
+import { type App, AppContext, useApp } from './app.ts';
 import { Line, Messages } from './commands.tsx';
 import { type Live, useLive } from './live.ts';
 import { Ask } from './pages/ask.tsx';
@@ -17,7 +17,7 @@ import { Open } from './pages/open.tsx';
 import { Recordings } from './pages/recordings.tsx';
 import { RequestDetails } from './pages/request.tsx';
 import { after, nowMs, setServerTime } from './time.ts';
-import { Alert, Chip, Go } from './ui.tsx';
+import { Alert, Button, Chip, Go } from './ui.tsx';
 
 /** Each also has the paths below its own. */
 const pages: readonly (readonly [path: string, title: string, page: ComponentType])[] = [
@@ -109,13 +109,13 @@ function Console() {
         <b>drawbridge</b>
         <nav aria-label="Pages">
           {pages.map(([to, title]) => (
-            <Go key={to} to={to} current={isAt(path, to)}>
+            <Go key={to} to={to} aria-current={isAt(path, to) ? 'page' : undefined}>
               {title}
               {to === '/decide' && lists.toDecide.length > 0 && <span class="badge">{lists.toDecide.length}</span>}
             </Go>
           ))}
         </nav>
-        <Where namespace={namespace} onNamespace={setNamespace} app={app} />
+        <Where onNamespace={setNamespace} />
       </header>
       <main id="main" tabIndex={-1}>
         {live.problem !== undefined && (
@@ -164,14 +164,9 @@ function Closed({ problem }: { readonly problem: CallError | undefined }) {
   );
 }
 
-interface WhereProps {
-  readonly namespace: string | undefined;
-  readonly onNamespace: (namespace: string | undefined) => void;
-  readonly app: App;
-}
-
 /** Which namespace, as whom, and whether what the page shows is live. */
-function Where({ namespace, onNamespace, app: { start, live } }: WhereProps) {
+function Where({ onNamespace }: { readonly onNamespace: (namespace: string | undefined) => void }) {
+  const { namespace, start, live } = useApp();
   const known = useMemo(() => new Set([...live.requests.values()].map((row) => row.namespace)), [live.requests]);
   const [tone, text] = live.refused
     ? (['bad', 'Console ended'] as const)
@@ -224,9 +219,7 @@ function Report({ said, onClose }: { readonly said: Said | undefined; readonly o
         <>
           <Messages result={said.result} />
           <Line result={said.result} />
-          <button type="button" onClick={onClose}>
-            Close
-          </button>
+          <Button onClick={onClose}>Close</Button>
         </>
       )}
     </div>

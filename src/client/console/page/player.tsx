@@ -3,10 +3,10 @@ import { render } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import './player.css';
 import { type Failure, paths } from '../wire.ts';
+import { EndSession } from './actions.tsx';
 import { call, lines } from './api.ts';
 import { type App, AppContext } from './app.ts';
-import { EndSession } from './session.tsx';
-import { Alert } from './ui.tsx';
+import { Alert, Button } from './ui.tsx';
 
 /** Of the path: see `PlayerLink`. */
 const query = Object.fromEntries(new URLSearchParams(location.search));
@@ -152,9 +152,9 @@ function Player() {
       </header>
       <main>
         {!isAsked && (
-          <button type="button" class="main" onClick={() => ask(true)}>
+          <Button class="main" onClick={() => ask(true)}>
             Show
-          </button>
+          </Button>
         )}
         {isAsked && !source && !hasEnded && <p role="status">Reading the recording …</p>}
         {problem !== undefined && <Alert>{problem}</Alert>}

@@ -1,6 +1,7 @@
 import type { ComponentChildren, JSX } from 'preact';
 import { useEffect, useId, useMemo, useRef, useState } from 'preact/hooks';
 import { span } from '../../times.ts';
+import type { Section } from '../wire.ts';
 import { useApp } from './app.ts';
 import { isoTime, localTime, useNow } from './time.ts';
 
@@ -12,16 +13,10 @@ export function Title({ children }: { readonly children: string }) {
   return <h1 tabIndex={-1}>{children}</h1>;
 }
 
-interface GoProps {
-  readonly to: string;
-  readonly children: ComponentChildren;
-  /** It is the page that is shown. */
-  readonly current?: boolean;
-  readonly class?: string;
-}
+type Link = Readonly<{ to: string; children: ComponentChildren; class?: string; 'aria-current'?: 'page' | undefined }>;
 
 /** A link to a path of the console. */
-export function Go({ to, children, current, class: className }: GoProps) {
+export function Go({ to, children, ...rest }: Link) {
   const { go } = useApp();
   const onClick = (event: MouseEvent): void => {
     if (event.metaKey || event.ctrlKey || event.shiftKey) return;
@@ -29,7 +24,7 @@ export function Go({ to, children, current, class: className }: GoProps) {
     go(to);
   };
   return (
-    <a href={to} class={className} aria-current={current ? 'page' : undefined} onClick={onClick}>
+    <a href={to} {...rest} onClick={onClick}>
       {children}
     </a>
   );
@@ -44,6 +39,9 @@ export function Out({ href }: { readonly href: string }) {
     </a>
   );
 }
+
+/** A button that submits nothing. */
+export const Button = (props: JSX.IntrinsicElements['button']) => <button type="button" {...props} />;
 
 /** What went wrong. */
 export const Alert = ({ children }: { readonly children: ComponentChildren }) => (
@@ -66,15 +64,20 @@ const toneOf: Readonly<Record<string, Tone>> = { Waiting: 'wait', Open: 'good', 
 /** The state of a request. */
 export const StateChip = ({ state }: { readonly state: string }) => <Chip tone={toneOf[state] ?? 'off'}>{state}</Chip>;
 
-export interface Column<T> {
-  readonly title: string;
-  readonly cell: (row: T) => ComponentChildren;
-}
+/** Cells by the title of their column. */
+export type Columns<T> = Readonly<Record<string, (row: T) => ComponentChildren>>;
+
+/** A cell: what it is about, and below, what is less important. */
+export const two = (main: ComponentChildren, ...under: readonly (string | false | undefined)[]) => (
+  <>
+    {main}
+    <div class="quiet">{under.filter(Boolean).join(', ')}</div>
+  </>
+);
 
 interface TableProps<T> {
-  /** What the table has, for screen readers. */
   readonly caption: string;
-  readonly columns: readonly Column<T>[];
+  readonly columns: Columns<T>;
   readonly rows: readonly T[];
   readonly keyOf: (row: T) => string;
   /** Shown in place of rows. */
@@ -93,7 +96,7 @@ export function Table<T>({ caption, columns, rows, keyOf, empty }: TableProps<T>
         <caption>{caption}</caption>
         <thead>
           <tr>
-            {columns.map(({ title }) => (
+            {Object.keys(columns).map((title) => (
               <th key={title} scope="col">
                 {title}
               </th>
@@ -103,7 +106,7 @@ export function Table<T>({ caption, columns, rows, keyOf, empty }: TableProps<T>
         <tbody>
           {rows.slice(0, shown).map((row) => (
             <tr key={keyOf(row)}>
-              {columns.map(({ title, cell }) => (
+              {Object.entries(columns).map(([title, cell]) => (
                 <td key={title} data-title={title}>
                   {cell(row)}
                 </td>
@@ -113,20 +116,14 @@ export function Table<T>({ caption, columns, rows, keyOf, empty }: TableProps<T>
         </tbody>
       </table>
       {rows.length > shown && (
-        <button type="button" onClick={() => setShown(shown + SHOWN)}>
-          Show more ({rows.length - shown} are hidden)
-        </button>
+        <Button onClick={() => setShown(shown + SHOWN)}>Show more ({rows.length - shown} are hidden)</Button>
       )}
     </>
   );
 }
 
-/** Rows whose text has all words that the reader types, and the field for them. */
-export function useFilter<T>(
-  rows: readonly T[],
-  /** Of a module, or memoized. */
-  textOf: (row: T) => string,
-): readonly [found: readonly T[], field: JSX.Element] {
+/** Rows whose text has all words that the reader types, and the field for them. `textOf`: of a module, or memoized. */
+export function useFilter<T>(rows: readonly T[], textOf: (row: T) => string) {
   const [typed, set] = useState('');
   const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
   const isFiltered = words.length > 0;
@@ -147,8 +144,25 @@ export function useFilter<T>(
       <span role="status">{count}</span>
     </search>
   );
-  return [found, field];
+  return [found, field] as const;
 }
+
+/** What is known of something, as lines of each label. */
+export const Facts = ({ title, entries }: { readonly title?: string; readonly entries: Section['entries'] }) => (
+  <section>
+    {title && <h2>{title}</h2>}
+    <dl>
+      {entries.map(([label, lines]) => (
+        <div key={label}>
+          <dt>{label}</dt>
+          <dd>{lines.some((line) => line.startsWith(' ')) ? <pre>{lines.join('\n')}</pre> : lines.map(lineOf)}</dd>
+        </div>
+      ))}
+    </dl>
+  </section>
+);
+
+const lineOf = (line: string) => <p key={line}>{line}</p>;
 
 /** A time, in the time zone of the reader. */
 export const Time = ({ ms }: { readonly ms: number }) => <time dateTime={isoTime(ms)}>{localTime(ms)}</time>;
@@ -180,18 +194,12 @@ export function Code({ text }: { readonly text: string }) {
   return (
     <div class="code">
       <code>{text}</code>
-      <button type="button" onClick={copy}>
-        Copy
-      </button>
+      <Button onClick={copy}>Copy</Button>
     </div>
   );
 }
 
-interface DialogProps {
-  readonly title: string;
-  readonly onClose: () => void;
-  readonly children: ComponentChildren;
-}
+type DialogProps = Readonly<{ title: string; onClose: () => void; children: ComponentChildren }>;
 
 /** A native modal dialog: Escape closes it, and the focus returns. */
 export function Dialog({ title, onClose, children }: DialogProps) {
@@ -205,3 +213,8 @@ export function Dialog({ title, onClose, children }: DialogProps) {
     </dialog>
   );
 }
+
+/** Closes the dialog around it. */
+export const CloseButton = ({ children }: { readonly children: string }) => (
+  <Button onClick={({ currentTarget }) => currentTarget.closest('dialog')?.close()}>{children}</Button>
+);

@@ -6,9 +6,10 @@ import { approversText } from '../../../approver-text.ts';
 import { statusOf, templateSpecOf, unreadinessOf } from '../../../request-state.ts';
 import type { RuleLine } from '../../../rule-lines.ts';
 import type { ListOutput, RunCall } from '../../wire.ts';
+import { run } from '../api.ts';
 import { requestPath, useApp } from '../app.ts';
-import { Failed, Messages, useAction, useFlags, useRun } from '../commands.tsx';
-import { Chip, type Column, Go, Table, Title, useFilter } from '../ui.tsx';
+import { Failed, useAction, useFlags, useRun } from '../commands.tsx';
+import { Chip, type Columns, Go, Table, Title, two, useFilter } from '../ui.tsx';
 
 /** What a template is called here; `typeOf` of the client would bring its schemas. */
 const typeOf = ({ kind }: KubeObject): 'pod' | 'exec' => (kind.startsWith('Pod') ? 'pod' : 'exec');
@@ -37,7 +38,7 @@ export function Ask() {
           <input type="checkbox" checked={isAll} onChange={() => setAll(!isAll)} /> Also {others} for other groups
         </label>
       )}
-      <Failed action={read} />
+      <Failed of={read} />
       <Table
         caption="Templates"
         columns={columns}
@@ -57,31 +58,20 @@ function mayUse(template: KubeObject, groups: readonly string[]): boolean {
 const textOf = (template: KubeObject): string =>
   `${pathOf(template)} ${templateSpecOf(template).controllerTargetRef?.name ?? ''}`;
 
-const columns: readonly Column<KubeObject>[] = [
-  {
-    title: 'Template',
-    cell: (template) => (
+const columns: Columns<KubeObject> = {
+  Template: (template) => two(<Go to={pathOf(template)}>{template.metadata.name}</Go>, template.metadata.namespace),
+  Opens: (template) => (typeOf(template) === 'pod' ? 'a pod of your own' : 'a running pod'),
+  'How long': (template) => `${boundsOf(template).usual}, at most ${boundsOf(template).longest}`,
+  'Approved by': (template) => approversText(template) || 'no one',
+  Ready: (template) =>
+    statusOf(template).ready ? (
+      <Chip tone="good">Ready</Chip>
+    ) : (
       <>
-        <Go to={pathOf(template)}>{template.metadata.name}</Go>
-        <p class="quiet">{template.metadata.namespace}</p>
+        <Chip tone="warn">Not ready</Chip> {unreadinessOf(template)}
       </>
     ),
-  },
-  { title: 'Opens', cell: (template) => (typeOf(template) === 'pod' ? 'a pod of your own' : 'a running pod') },
-  { title: 'How long', cell: (template) => `${boundsOf(template).usual}, at most ${boundsOf(template).longest}` },
-  { title: 'Approved by', cell: (template) => approversText(template) || 'no one' },
-  {
-    title: 'Ready',
-    cell: (template) =>
-      statusOf(template).ready ? (
-        <Chip tone="good">Ready</Chip>
-      ) : (
-        <>
-          <Chip tone="warn">Not ready</Chip> {unreadinessOf(template)}
-        </>
-      ),
-  },
-];
+};
 
 /** The API server has filled in the defaults. */
 function boundsOf(template: KubeObject, emergency = false) {
@@ -92,7 +82,7 @@ function boundsOf(template: KubeObject, emergency = false) {
 function Form({ template }: { readonly template: KubeObject }) {
   const { go, say } = useApp();
   const [emergency, setEmergency] = useState(false);
-  const action = useAction();
+  const [action, start] = useAction();
   const { namespace = '', name } = template.metadata;
   const type = typeOf(template);
   const config = configOf(template);
@@ -109,8 +99,8 @@ function Form({ template }: { readonly template: KubeObject }) {
   const flags = { ...typed, ...(emergency ? { emergency: true as const } : {}) };
   const submit = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();
-    const result = await action.start({ command: `request ${type}`, namespace, args: [name], flags });
-    if (!result) return;
+    const result = await start(run({ command: `request ${type}`, namespace, args: [name], flags }));
+    if (result?.exitCode !== 0) return;
     const created = result.output as KubeObject;
     go(requestPath(`${namespace}/${created.kind}/${created.metadata.name}`));
     say('Requested', result);
@@ -130,12 +120,10 @@ function Form({ template }: { readonly template: KubeObject }) {
               emergency: another person reviews it afterwards
             </label>
           )}
-          <Failed action={action} />
-          <p class="actions">
-            <button type="submit" class="main" disabled={action.busy}>
-              {action.busy ? 'Asking …' : 'Ask'}
-            </button>
-          </p>
+          <Failed of={action} />
+          <button type="submit" class="main" disabled={action.busy}>
+            {action.busy ? 'Asking …' : 'Ask'}
+          </button>
         </form>
         <div>
           <Rules call={{ command: 'explain', namespace, args: [`${type}/${name}`], flags }} />
@@ -168,7 +156,7 @@ function Rules({ call }: { readonly call: RunCall }) {
           )}
         </span>
       </h2>
-      <Failed action={read} />
+      <Failed of={read} />
       <ul class="list">
         {lines.map(({ verdict, rule, remedy, requirement }) => (
           <li key={`${rule} ${requirement}`}>
@@ -180,21 +168,15 @@ function Rules({ call }: { readonly call: RunCall }) {
   );
 }
 
-interface Approver {
-  readonly kind: string;
-  readonly name: string;
-  readonly countsFor: string;
-}
+type Approver = Readonly<Record<'kind' | 'name' | 'countsFor', string>>;
 
 function Approvers({ call }: { readonly call: RunCall }) {
   const read = useRun(call);
-  const { result } = read;
-  const found = itemsOf<Approver>(result?.output);
   return (
     <section>
       <h2>Who can approve</h2>
-      {result?.exitCode === 0 ? <Messages result={result} /> : <Failed action={read} />}
-      {found.map(({ kind, name, countsFor }) => (
+      <Failed of={read} />
+      {itemsOf<Approver>(read.result?.output).map(({ kind, name, countsFor }) => (
         <p key={`${kind} ${name} ${countsFor}`}>
           {kind} <b>{name}</b> <span class="quiet">counts for {countsFor}</span>
         </p>

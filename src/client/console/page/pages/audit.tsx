@@ -1,11 +1,12 @@
 import { useState } from 'preact/hooks';
 import { parseTime } from '../../../../kit/clock.ts';
+import { run } from '../api.ts';
 import { useApp } from '../app.ts';
 import { Failed, useAction } from '../commands.tsx';
 import { JournalBox, Verdict } from '../journal.tsx';
-import { Listing, two } from '../listing.tsx';
+import { Listing } from '../listing.tsx';
 import { isoOfLocal, nowMs } from '../time.ts';
-import { type Column, Time, Title } from '../ui.tsx';
+import { Button, type Columns, Time, Title, two } from '../ui.tsx';
 import { type Entry, entriesOf, entryColumns } from './recordings.tsx';
 
 /** Of `audit report`. Times are RFC 3339, or empty. */
@@ -20,14 +21,14 @@ type Grant = Readonly<
 const msOf = (text: string): number => parseTime(text) ?? Number.NaN;
 const time = (text: string) => text !== '' && <Time ms={msOf(text)} />;
 
-const grantColumns: readonly Column<Grant>[] = [
-  { title: 'Granted', cell: ({ granted }) => time(granted) },
-  { title: 'Ended', cell: ({ ended, end, endedBy }) => two(time(ended), end, endedBy && `by ${endedBy}`) },
-  { title: 'Who', cell: ({ who, request }) => two(who, request) },
-  { title: 'Pod', cell: ({ pod, namespace, template }) => two(pod, namespace, template) },
-  { title: 'Why', cell: ({ why }) => why },
-  { title: 'Approved', cell: ({ approvedBy, review }) => two(approvedBy, review && `review: ${review}`) },
-];
+const grantColumns: Columns<Grant> = {
+  Granted: ({ granted }) => time(granted),
+  Ended: ({ ended, end, endedBy }) => two(time(ended), end, endedBy && `by ${endedBy}`),
+  Who: ({ who, request }) => two(who, request),
+  Pod: ({ pod, namespace, template }) => two(pod, namespace, template),
+  Why: ({ why }) => why,
+  Approved: ({ approvedBy, review }) => two(approvedBy, review && `review: ${review}`),
+};
 
 const DAY_MS = 86_400_000;
 
@@ -84,15 +85,15 @@ export function Audit() {
 }
 
 function Verify({ namespace }: { readonly namespace: string }) {
-  const action = useAction();
-  const { busy, result } = action;
+  const [read, start] = useAction();
+  const { busy, result } = read;
   return (
     <>
       <h2>Is the journal unchanged?</h2>
-      <button type="button" disabled={busy} onClick={() => action.start({ command: 'audit verify', namespace })}>
+      <Button disabled={busy} onClick={() => start(run({ command: 'audit verify', namespace }))}>
         {busy ? 'Verifying …' : 'Verify'}
-      </button>
-      {result ? <Verdict result={result} /> : <Failed action={action} />}
+      </Button>
+      {result ? <Verdict result={result} /> : <Failed of={read} />}
     </>
   );
 }

@@ -1,5 +1,5 @@
-import { Listing, two } from '../listing.tsx';
-import { Chip, type Column, Title } from '../ui.tsx';
+import { Listing } from '../listing.tsx';
+import { Chip, type Columns, Title, two } from '../ui.tsx';
 
 interface Condition {
   readonly type: string;
@@ -13,32 +13,26 @@ export interface Conditioned {
 }
 
 /** The condition Ready, and the others, those with a problem first. */
-export const conditionColumns: readonly Column<Conditioned>[] = [
-  {
-    title: 'Ready',
-    cell: ({ status }) => {
-      const ready = status?.conditions?.find(({ type }) => type === 'Ready')?.status ?? 'Unknown';
-      return <Chip tone={ready === 'True' ? 'good' : ready === 'False' ? 'bad' : 'wait'}>{ready}</Chip>;
-    },
+export const conditionColumns: Columns<Conditioned> = {
+  Ready: ({ status }) => {
+    const ready = status?.conditions?.find(({ type }) => type === 'Ready')?.status ?? 'Unknown';
+    return <Chip tone={ready === 'True' ? 'good' : ready === 'False' ? 'bad' : 'wait'}>{ready}</Chip>;
   },
-  {
-    title: 'Conditions',
-    cell: ({ status }) => (
-      <ul class="list">
-        {(status?.conditions ?? [])
-          .toSorted((a, b) => Number(a.status === 'True') - Number(b.status === 'True'))
-          .map((one) => (
-            <li key={one.type}>{two(`${one.type}: ${one.status}`, one.message)}</li>
-          ))}
-      </ul>
-    ),
-  },
-];
+  Conditions: ({ status }) => (
+    <ul class="list">
+      {(status?.conditions ?? [])
+        .toSorted((a, b) => Number(a.status === 'True') - Number(b.status === 'True'))
+        .map((one) => (
+          <li key={one.type}>{two(`${one.type}: ${one.status}`, one.message)}</li>
+        ))}
+    </ul>
+  ),
+};
 
-const columns: readonly Column<Conditioned>[] = [
-  { title: 'Binding', cell: ({ metadata, status }) => two(metadata.name, status?.providerPrettyName) },
+const columns: Columns<Conditioned> = {
+  Binding: ({ metadata, status }) => two(metadata.name, status?.providerPrettyName),
   ...conditionColumns,
-];
+};
 
 export const Bindings = () => (
   <>

@@ -1,7 +1,7 @@
 import type { RequestRow } from '../../wire.ts';
 import { textOfRow } from '../actions.tsx';
 import { requestPath, useApp } from '../app.ts';
-import { Chip, type Column, Countdown, Go, Out, Table, Title, useFilter } from '../ui.tsx';
+import { Chip, type Columns, Countdown, Go, Out, Table, Title, useFilter } from '../ui.tsx';
 
 export function Decide() {
   const { toDecide, live } = useApp();
@@ -29,41 +29,29 @@ export const Marks = ({ row: { emergency, about } }: { readonly row: RequestRow 
   </>
 );
 
-const columns: readonly Column<RequestRow>[] = [
-  { title: 'Who', cell: (row) => row.requester },
-  {
-    title: 'For what',
-    cell: (row) => (
-      <>
-        <Go to={requestPath(row.key)}>{row.template}</Go> <Marks row={row} />
-        <p class="quiet">{row.namespace}</p>
-      </>
-    ),
-  },
-  {
-    title: 'Why',
-    cell: (row) => (
-      <>
-        {row.reason}
-        {row.link !== '' && (
-          <p>
-            <Out href={row.link} />
-          </p>
-        )}
-      </>
-    ),
-  },
-  { title: 'How long', cell: (row) => row.duration },
-  {
-    title: 'Decide within',
-    cell: (row) => row.decideByMs !== undefined && <Countdown endsMs={row.decideByMs} />,
-  },
-  {
-    title: 'Decision',
-    cell: (row) => (
-      <Go to={requestPath(row.key)} class="button main">
-        {row.choice.startsWith('approve') ? 'Decide' : 'Look'}
-      </Go>
-    ),
-  },
-];
+const columns: Columns<RequestRow> = {
+  Who: (row) => row.requester,
+  'For what': (row) => (
+    <>
+      <Go to={requestPath(row.key)}>{row.template}</Go> <Marks row={row} />
+      <p class="quiet">{row.namespace}</p>
+    </>
+  ),
+  Why: (row) => (
+    <>
+      {row.reason}
+      {row.link !== '' && (
+        <p>
+          <Out href={row.link} />
+        </p>
+      )}
+    </>
+  ),
+  'How long': (row) => row.duration,
+  'Decide within': (row) => row.decideByMs !== undefined && <Countdown endsMs={row.decideByMs} />,
+  Decision: (row) => (
+    <Go to={requestPath(row.key)} class="button main">
+      {row.choice.startsWith('approve') ? 'Decide' : 'Look'}
+    </Go>
+  ),
+};

@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks';
 import { useApp } from '../app.ts';
 import { type Component, graphOf } from '../graph.ts';
-import { Listing, two } from '../listing.tsx';
-import { Chip, type Column, Title, type Tone } from '../ui.tsx';
+import { Listing } from '../listing.tsx';
+import { Button, Chip, type Columns, Title, type Tone, two } from '../ui.tsx';
 import { type Conditioned, conditionColumns } from './bindings.tsx';
 
 interface Entry extends Conditioned {
@@ -12,21 +12,15 @@ interface Entry extends Conditioned {
 export function Inventory() {
   const app = useApp();
   const [chosen, choose] = useState<Entry['metadata']>();
-  const columns: readonly Column<Entry>[] = [
-    {
-      title: 'Entry',
-      cell: ({ metadata, spec }) => two(metadata.name, metadata.namespace, spec.mode, spec.suspend && 'suspended'),
-    },
+  const columns: Columns<Entry> = {
+    Entry: ({ metadata, spec }) => two(metadata.name, metadata.namespace, spec.mode, spec.suspend && 'suspended'),
     ...conditionColumns,
-    {
-      title: 'Components',
-      cell: ({ metadata }) => (
-        <button type="button" onClick={() => choose(metadata)} aria-label={`Show components of ${metadata.name}`}>
-          Show
-        </button>
-      ),
-    },
-  ];
+    Components: ({ metadata }) => (
+      <Button onClick={() => choose(metadata)} aria-label={`Show components of ${metadata.name}`}>
+        Show
+      </Button>
+    ),
+  };
   const { name = '', namespace } = chosen ?? {};
   return (
     <>
@@ -64,12 +58,12 @@ const tones: Readonly<Record<string, Tone>> = {
 };
 const toneOf = ({ state }: State): Tone => tones[state] ?? 'off';
 
-const stateColumns: readonly Column<State>[] = [
-  { title: 'Component', cell: ({ component }) => component },
-  { title: 'State', cell: (one) => two(<Chip tone={toneOf(one)}>{one.state}</Chip>, one.why) },
-  { title: 'Runs', cell: ({ lastRun, next }) => two(lastRun && `last: ${lastRun}`, next && `next: ${next}`) },
-  { title: 'Writes', cell: ({ reads, writes }) => two(writes.join(', '), reads[0] && `reads: ${reads.join(', ')}`) },
-];
+const stateColumns: Columns<State> = {
+  Component: ({ component }) => component,
+  State: (one) => two(<Chip tone={toneOf(one)}>{one.state}</Chip>, one.why),
+  Runs: ({ lastRun, next }) => two(lastRun && `last: ${lastRun}`, next && `next: ${next}`),
+  Writes: ({ reads, writes }) => two(writes.join(', '), reads[0] && `reads: ${reads.join(', ')}`),
+};
 
 /** Px: of a box, and from one to the next. */
 const [WIDTH, HEIGHT, RIGHT, DOWN] = [170, 48, 230, 64];

@@ -1,7 +1,7 @@
 import type { RequestRow } from '../../wire.ts';
 import { RequestActions, textOfRow } from '../actions.tsx';
 import { requestPath, useApp } from '../app.ts';
-import { Code, type Column, Countdown, Go, StateChip, Table, Time, Title, useFilter } from '../ui.tsx';
+import { Code, type Columns, Countdown, Go, StateChip, Table, Time, Title, useFilter } from '../ui.tsx';
 import { Marks } from './decide.tsx';
 
 /** Requests that have not ended get a card; beyond these, a row. */
@@ -68,14 +68,11 @@ export function When({ row, spoken = true }: { readonly row: RequestRow; readonl
   );
 }
 
-const columns: readonly Column<RequestRow>[] = [
-  { title: 'Request', cell: (row) => <Go to={requestPath(row.key)}>{row.name}</Go> },
-  { title: 'Template', cell: (row) => row.template },
-  { title: 'State', cell: (row) => <StateChip state={row.state} /> },
-  { title: 'Until', cell: (row) => <When row={row} spoken={false} /> },
-  { title: 'Why', cell: (row) => row.why },
-  {
-    title: 'Again',
-    cell: (row) => <Go to={`/ask/${row.namespace}/${row.type}/${row.template}`}>Ask again</Go>,
-  },
-];
+const columns: Columns<RequestRow> = {
+  Request: (row) => <Go to={requestPath(row.key)}>{row.name}</Go>,
+  Template: (row) => row.template,
+  State: (row) => <StateChip state={row.state} />,
+  Until: (row) => <When row={row} spoken={false} />,
+  Why: (row) => row.why,
+  Again: (row) => <Go to={`/ask/${row.namespace}/${row.type}/${row.template}`}>Ask again</Go>,
+};

@@ -1,12 +1,10 @@
 import { useMemo } from 'preact/hooks';
 import type { RequestRow, SessionRow } from '../../wire.ts';
-import { RequestActions, textOfRow } from '../actions.tsx';
+import { EndSession, PlayerLink, RequestActions, textOfRow } from '../actions.tsx';
 import { requestPath, useApp } from '../app.ts';
-import { two } from '../listing.tsx';
 import type { Live } from '../live.ts';
-import { EndSession, PlayerLink } from '../session.tsx';
 import { localTime, useNow } from '../time.ts';
-import { type Column, Countdown, Go, StateChip, Table, Title, useFilter } from '../ui.tsx';
+import { type Columns, Countdown, Go, StateChip, Table, Title, two, useFilter } from '../ui.tsx';
 import '../drawings.css';
 
 const startOf = ({ startsMs, createdMs }: RequestRow): number => startsMs ?? createdMs;
@@ -44,37 +42,27 @@ export function Open() {
   );
 }
 
-const columns: readonly Column<RequestRow>[] = [
-  {
-    title: 'Who',
-    cell: (row) =>
-      two(<Go to={requestPath(row.key)}>{row.requester}</Go>, row.emergency && 'emergency', ...row.approvals),
-  },
-  { title: 'Pod', cell: ({ pod, template, namespace }) => two(pod || template, namespace) },
-  {
-    title: 'Until',
-    cell: (row) => two(row.endsMs && <Countdown endsMs={row.endsMs} />, `since ${localTime(startOf(row))}`),
-  },
-  { title: 'State', cell: ({ state, why }) => two(<StateChip state={state} />, why) },
-  { title: 'Actions', cell: (row) => <RequestActions row={row} /> },
-];
+const columns: Columns<RequestRow> = {
+  Who: (row) => two(<Go to={requestPath(row.key)}>{row.requester}</Go>, row.emergency && 'emergency', ...row.approvals),
+  Pod: ({ pod, template, namespace }) => two(pod || template, namespace),
+  Until: (row) => two(row.endsMs && <Countdown endsMs={row.endsMs} />, `since ${localTime(startOf(row))}`),
+  State: ({ state, why }) => two(<StateChip state={state} />, why),
+  Actions: (row) => <RequestActions row={row} />,
+};
 
-const sessionColumns: readonly Column<SessionRow>[] = [
-  { title: 'Who', cell: ({ user, request }) => <Go to={requestPath(request)}>{user}</Go> },
-  { title: 'Pod', cell: ({ pod, namespace, container }) => two(pod, namespace, container) },
-  { title: 'Session', cell: ({ stream, startedMs }) => two(stream, `since ${localTime(startedMs)}`) },
-  {
-    title: 'Actions',
-    cell: ({ namespace, name, stream, user, pod }) => (
-      <div class="actions">
-        {stream !== 'portforward' && (
-          <PlayerLink from="sessions" namespace={namespace} name={name} about={`${user}: ${stream} in ${pod}`} />
-        )}
-        <EndSession namespace={namespace} name={name} />
-      </div>
-    ),
-  },
-];
+const sessionColumns: Columns<SessionRow> = {
+  Who: ({ user, request }) => <Go to={requestPath(request)}>{user}</Go>,
+  Pod: ({ pod, namespace, container }) => two(pod, namespace, container),
+  Session: ({ stream, startedMs }) => two(stream, `since ${localTime(startedMs)}`),
+  Actions: ({ namespace, name, stream, user, pod }) => (
+    <div class="actions">
+      {stream !== 'portforward' && (
+        <PlayerLink from="sessions" namespace={namespace} name={name} about={`${user}: ${stream} in ${pod}`} />
+      )}
+      <EndSession namespace={namespace} name={name} />
+    </div>
+  ),
+};
 
 /** Grants of the timeline. The table has all. */
 const SHOWN = 30;
@@ -82,13 +70,7 @@ const SHOWN = 30;
 const ROW = 40;
 
 /** From the start of the first grant to the end of the last one. The table says the same. */
-function Timeline({
-  grants,
-  sessions,
-}: {
-  readonly grants: readonly RequestRow[];
-  readonly sessions: readonly SessionRow[];
-}) {
+function Timeline({ grants, sessions }: Readonly<{ grants: readonly RequestRow[]; sessions: readonly SessionRow[] }>) {
   const now = useNow(10_000);
   const endOf = ({ endsMs = now }: RequestRow): number => Math.max(now, endsMs);
   const from = Math.min(now, ...grants.map(startOf));

@@ -1,12 +1,13 @@
 import { useState } from 'preact/hooks';
 import { parseTime } from '../../../../kit/clock.ts';
 import { paths, type RunResult } from '../../wire.ts';
+import { PlayerLink, type SessionName } from '../actions.tsx';
 import { get } from '../api.ts';
 import { useApp } from '../app.ts';
+import { useRead } from '../commands.tsx';
 import { JournalBox, Verdict } from '../journal.tsx';
-import { Listing, two } from '../listing.tsx';
-import { PlayerLink, type SessionName } from '../session.tsx';
-import { Alert, type Column, Dialog, Time, Title } from '../ui.tsx';
+import { Listing } from '../listing.tsx';
+import { Alert, Button, CloseButton, type Columns, Dialog, Time, Title, two } from '../ui.tsx';
 
 /** An entry into a pod, of `who`; its grants have another kind. */
 export interface Entry extends Readonly<Record<'kind' | 'time' | 'event' | 'verdict', string>> {
@@ -21,22 +22,19 @@ export interface Entry extends Readonly<Record<'kind' | 'time' | 'event' | 'verd
 export const entriesOf = (items: readonly Entry[]): readonly Entry[] =>
   items.filter(({ kind }) => kind === 'AuditRecord').toSorted((a, b) => (a.time < b.time ? 1 : -1));
 
-export const entryColumns: readonly Column<Entry>[] = [
-  { title: 'Entered', cell: ({ time }) => <Time ms={parseTime(time) ?? 0} /> },
-  { title: 'Who', cell: ({ who, request }) => two(who.user, request) },
-  { title: 'Pod', cell: ({ what, container }) => two(what.name, what.namespace, container) },
-  { title: 'How', cell: ({ stream, event, verdict }) => `${stream ?? event} ${verdict}` },
-];
+export const entryColumns: Columns<Entry> = {
+  Entered: ({ time }) => <Time ms={parseTime(time) ?? 0} />,
+  Who: ({ who, request }) => two(who.user, request),
+  Pod: ({ what, container }) => two(what.name, what.namespace, container),
+  How: ({ stream, event, verdict }) => `${stream ?? event} ${verdict}`,
+};
 
-const columns: readonly Column<Entry>[] = [
+const columns: Columns<Entry> = {
   ...entryColumns,
-  {
-    title: 'Recording',
-    cell: ({ who, what, session = '' }) => (
-      <Actions namespace={what.namespace} name={session} about={`${who.user} in ${what.name}`} />
-    ),
-  },
-];
+  Recording: ({ who, what, session = '' }) => (
+    <Actions namespace={what.namespace} name={session} about={`${who.user} in ${what.name}`} />
+  ),
+};
 
 /** Of streams that can have a recording. */
 const sessionsOf = (items: readonly Entry[]): readonly Entry[] =>
@@ -63,31 +61,29 @@ export function Recordings() {
 
 function Actions({ namespace, name, about }: SessionName & { readonly about: string }) {
   const { live } = useApp();
-  const [found, setFound] = useState<{ readonly result?: RunResult; readonly error?: string }>();
+  const [asks, setAsks] = useState(false);
   if (live.sessions.has(`${namespace}/${name}`)) return 'still open';
-  const verify = (): void => {
-    setFound({});
-    get<RunResult>(paths.verdict, { namespace, name }).then(
-      (result) => setFound({ result }),
-      (error: Error) => setFound({ error: error.message }),
-    );
-  };
   return (
     <div class="actions">
       <PlayerLink from="recordings" namespace={namespace} name={name} about={about} />
-      <button type="button" onClick={verify}>
-        Verify
-      </button>
-      {found && (
-        <Dialog title="Is this recording unchanged?" onClose={() => setFound(undefined)}>
-          {found.result && <Verdict result={found.result} />}
-          {found.error !== undefined && <Alert>{found.error}</Alert>}
-          <p role="status">{found.result || found.error ? '' : 'Reading the recording …'}</p>
-          <button type="button" onClick={(event) => event.currentTarget.closest('dialog')?.close()}>
-            Close
-          </button>
+      <Button onClick={() => setAsks(true)}>Verify</Button>
+      {asks && (
+        <Dialog title="Is this recording unchanged?" onClose={() => setAsks(false)}>
+          <Found namespace={namespace} name={name} />
+          <CloseButton>Close</CloseButton>
         </Dialog>
       )}
     </div>
+  );
+}
+
+function Found(query: SessionName) {
+  const { result, error, busy } = useRead(() => get<RunResult>(paths.verdict, { ...query }), []);
+  return (
+    <>
+      {result && <Verdict result={result} />}
+      {error !== undefined && <Alert>{error}</Alert>}
+      <p role="status">{busy && 'Reading the recording …'}</p>
+    </>
   );
 }

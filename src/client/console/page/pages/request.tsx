@@ -1,49 +1,36 @@
-import { useEffect, useState } from 'preact/hooks';
-import { paths, type RequestPage, type Section } from '../../wire.ts';
+import { useState } from 'preact/hooks';
+import { paths, type RequestPage } from '../../wire.ts';
 import { RequestActions } from '../actions.tsx';
 import { get } from '../api.ts';
 import { useApp } from '../app.ts';
-import { Alert, Code, Countdown, Out, StateChip, Time, Title } from '../ui.tsx';
+import { useRead } from '../commands.tsx';
+import { Alert, Code, Countdown, Facts, Out, StateChip, Time, Title } from '../ui.tsx';
 import { Marks } from './decide.tsx';
 import { When } from './mine.tsx';
 
 export function RequestDetails() {
   const { path, live, start } = useApp();
   const [, , namespace = '', kind = '', name = ''] = path.split('/');
-  /** Or why it could not be read. */
-  const [found, set] = useState<RequestPage | string>();
   const [asked, again] = useState(0);
   const row = live.requests.get(`${namespace}/${kind}/${name}`);
   // Reads again once the live row has changed.
-  useEffect(() => {
-    let settle: typeof set | undefined = set;
-    get<RequestPage>(paths.request, { namespace, kind, name }).then(
-      (page) => settle?.(page),
-      ({ message }: Error) => settle?.(message),
-    );
-    return () => {
-      settle = undefined;
-    };
-  }, [namespace, kind, name, row, asked]);
+  const { result, error } = useRead(
+    () => get<RequestPage>(paths.request, { namespace, kind, name }),
+    [namespace, kind, name, row, asked],
+  );
   return (
     <>
       <Title>{name}</Title>
-      {found === undefined ? (
-        <p role="status">Reading the request …</p>
-      ) : typeof found === 'string' ? (
-        <Alert>{found}</Alert>
-      ) : (
-        <Details page={found} isMine={found.row.requester === start.user} onClose={() => again(asked + 1)} />
+      {error !== undefined && <Alert>{error}</Alert>}
+      {result && (
+        <Details page={result} isMine={result.row.requester === start.user} onClose={() => again(asked + 1)} />
       )}
+      {!result && error === undefined && <p role="status">Reading the request …</p>}
     </>
   );
 }
 
-interface DetailsProps {
-  readonly page: RequestPage;
-  readonly isMine: boolean;
-  readonly onClose: () => void;
-}
+type DetailsProps = Readonly<{ page: RequestPage; isMine: boolean; onClose: () => void }>;
 
 function Details({ page: { row, sections, templateVersion, events }, isMine, onClose }: DetailsProps) {
   return (
@@ -68,7 +55,7 @@ function Details({ page: { row, sections, templateVersion, events }, isMine, onC
         <RequestActions row={row} templateVersion={templateVersion} onClose={onClose} />
       </article>
       {sections.map((section) => (
-        <Entries key={section.title} section={section} />
+        <Facts key={section.title} title={section.title || 'Request'} entries={section.entries} />
       ))}
       {events.length > 0 && (
         <section>
@@ -85,19 +72,3 @@ function Details({ page: { row, sections, templateVersion, events }, isMine, onC
     </>
   );
 }
-
-const Entries = ({ section: { title, entries } }: { readonly section: Section }) => (
-  <section>
-    <h2>{title || 'Request'}</h2>
-    <dl>
-      {entries.map(([label, lines]) => (
-        <div key={label}>
-          <dt>{label}</dt>
-          <dd>{lines.some((line) => line.startsWith(' ')) ? <pre>{lines.join('\n')}</pre> : lines.map(lineOf)}</dd>
-        </div>
-      ))}
-    </dl>
-  </section>
-);
-
-const lineOf = (line: string) => <p key={line}>{line}</p>;
