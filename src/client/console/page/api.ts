@@ -13,10 +13,10 @@ export const hasToken = (): boolean => token !== '';
 
 /** Any page can link here with a wrong token: it must not replace the one that works. */
 export async function connect(): Promise<Start> {
-  const start = await get<Start>(paths.start).catch((error: CallError) => {
+  const start = await read<Start>(paths.start).catch((error: CallError) => {
     if (error.status !== 401 || given === '' || storedToken() === '') throw error;
     token = storedToken();
-    return get<Start>(paths.start);
+    return read<Start>(paths.start);
   });
   localStorage.setItem(tokenKey, token);
   return start;
@@ -30,16 +30,18 @@ export class CallError extends Error {
   ) {
     super(message);
   }
+  get isRefused(): boolean {
+    return this.status === 401 || this.status === 403;
+  }
 }
 
-/** Rejects with CallError. `query`: absent values are left out. */
-export async function call(
-  path: string,
-  {
-    query = {},
-    ...options
-  }: Omit<RequestInit, 'headers'> & { readonly query?: Readonly<Record<string, string | undefined>> } = {},
-): Promise<Response> {
+interface CallOptions extends Omit<RequestInit, 'headers'> {
+  /** Absent values are left out. */
+  readonly query?: Readonly<Record<string, string | undefined>>;
+}
+
+/** Rejects with CallError. */
+export async function call(path: string, { query = {}, ...options }: CallOptions = {}): Promise<Response> {
   const given = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined);
   const search = given.length === 0 ? '' : `?${new URLSearchParams(given)}`;
   const response = await fetch(`${path}${search}`, { ...options, headers: { [tokenHeader]: token } }).catch(() => {
@@ -50,14 +52,12 @@ export async function call(
   throw new CallError(response.status, failure.message);
 }
 
-export const get = async <T>(path: string, query: Readonly<Record<string, string | undefined>> = {}): Promise<T> =>
-  (await (await call(path, { query })).json()) as T;
+export const read = async <T>(path: string, options?: CallOptions): Promise<T> =>
+  (await (await call(path, options)).json()) as T;
 
 /** Runs a command of the client. Resolves also if it failed: see `exitCode` and `messages`. */
-export const run = async (command: RunCall, signal?: AbortSignal): Promise<RunResult> =>
-  (await (
-    await call(paths.run, { method: 'POST', body: JSON.stringify(command), ...(signal && { signal }) })
-  ).json()) as RunResult;
+export const run = (command: RunCall, signal: AbortSignal | null = null): Promise<RunResult> =>
+  read(paths.run, { method: 'POST', body: JSON.stringify(command), signal });
 
 /** The lines of a stream, until it ends. */
 export async function* lines(response: Response): AsyncIterable<string> {

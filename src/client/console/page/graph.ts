@@ -1,9 +1,6 @@
 import { type JsonPointer, overlap } from '../../../kit/json-pointer.ts';
 
-export interface Component {
-  readonly reads: readonly JsonPointer[];
-  readonly writes: readonly JsonPointer[];
-}
+export type Component = Readonly<Record<'reads' | 'writes', readonly JsonPointer[]>>;
 
 /**
  * What components read of others, by their indexes. Each is in a column right of those that it reads

@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { VerifyReport } from '../../../audit/verify/report.ts';
 import { reportText } from '../../../audit/verify/report-text.ts';
 import { type Journal, paths, type RunResult } from '../wire.ts';
-import { call } from './api.ts';
+import { read } from './api.ts';
 import { Line, Messages, useAction } from './commands.tsx';
 import { Alert, Button, type Tone } from './ui.tsx';
 
@@ -13,18 +13,14 @@ const namespaceKey = 'server-namespace';
 /** The namespace of the server, and a field to choose it. */
 export function useServerNamespace() {
   const [namespace, set] = useState(localStorage.getItem(namespaceKey) ?? 'drawbridge-system');
-  const change = (typed: string): void => {
+  const onChange = ({ currentTarget }: { readonly currentTarget: HTMLInputElement }): void => {
+    const typed = currentTarget.value.trim();
     localStorage.setItem(namespaceKey, typed);
     set(typed);
   };
   const field = (
     <label class="row">
-      Namespace of the server{' '}
-      <input
-        value={namespace}
-        autocomplete="off"
-        onChange={({ currentTarget }) => change(currentTarget.value.trim())}
-      />
+      Namespace of the server <input value={namespace} autocomplete="off" onChange={onChange} />
     </label>
   );
   return [namespace, field] as const;
@@ -35,8 +31,8 @@ export function JournalBox({ view }: { readonly view: (serverNamespace: string) 
   const [journal, setJournal] = useState<Journal>({ files: [], problems: [] });
   const [{ busy, error }, start] = useAction<void>();
   const [namespace, field] = useServerNamespace();
-  const ask = async (...calls: readonly Parameters<typeof call>[1][]): Promise<void> => {
-    for (const options of calls) setJournal((await (await call(paths.journal, options)).json()) as Journal);
+  const ask = async (...calls: readonly Parameters<typeof read>[1][]): Promise<void> => {
+    for (const options of calls) setJournal(await read<Journal>(paths.journal, options));
   };
   const add = (files: FileList | null | undefined): Promise<void> =>
     start(ask(...[...(files ?? [])].map((file) => ({ method: 'PUT', query: { name: file.name }, body: file }))));

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { type LiveLine, paths, type RequestRow, type SessionRow } from '../wire.ts';
 import { CallError, call, lines } from './api.ts';
-import { after, pause, setServerTime } from './time.ts';
+import { after, setServerTime } from './time.ts';
 
 /** What the cluster has now, as far as the page knows. */
 export interface Live {
@@ -53,8 +53,7 @@ async function follow(namespace: string | undefined, stop: AbortSignal, set: (li
     await visible(stop);
     const connection = new AbortController();
     const end = (): void => connection.abort();
-    const { signal } = connection;
-    stop.addEventListener('abort', end);
+    const signal = AbortSignal.any([stop, connection.signal]);
     let hidden = (): void => undefined;
     const onVisibility = (): void => {
       hidden();
@@ -84,7 +83,8 @@ async function follow(namespace: string | undefined, stop: AbortSignal, set: (li
           continue;
         }
         if ('synced' in line) synced = true;
-        else apply(line, requests, sessions);
+        else if ('requests' in line) update(requests, line.requests, line.removed);
+        else update(sessions, line.sessions, line.removedSessions);
         if (synced || isFirst) cancelShow ??= after(SHOW_MS, show);
       }
       change({ problem: 'The console ended the connection; connecting again' });
@@ -93,20 +93,19 @@ async function follow(namespace: string | undefined, stop: AbortSignal, set: (li
         change({ problem: 'Connecting again' });
         continue;
       }
-      const status = error instanceof CallError ? error.status : 0;
-      failures = status === 0 ? failures + 1 : 0;
+      const failure =
+        error instanceof CallError ? error : new CallError(0, 'The console does not answer; connecting again');
+      failures = failure.status === 0 ? failures + 1 : 0;
       // Another program may take the port of a console that has ended.
-      const refused = status === 401 || status === 403 || failures > MAX_FAILURES;
-      const message = error instanceof CallError ? error.message : 'The console does not answer; connecting again';
-      change({ problem: message, refused });
+      const refused = failure.isRefused || failures > MAX_FAILURES;
+      change({ problem: failure.message, refused });
       if (refused) return;
     } finally {
       end();
       silent();
       cancelShow?.();
-      stop.removeEventListener('abort', end);
     }
-    await pause(RETRY_MS);
+    await new Promise<void>((resolve) => after(RETRY_MS, resolve));
   }
 }
 
@@ -117,16 +116,11 @@ async function visible(stop: AbortSignal): Promise<void> {
   }
 }
 
-function apply(
-  line: Exclude<LiveLine, { beat: unknown } | { synced: true }>,
-  requests: Map<string, RequestRow>,
-  sessions: Map<string, SessionRow>,
+function update<T extends { readonly key: string }>(
+  map: Map<string, T>,
+  rows: readonly T[],
+  removed: readonly string[] = [],
 ): void {
-  if ('requests' in line) {
-    for (const row of line.requests) requests.set(row.key, row);
-    for (const key of line.removed ?? []) requests.delete(key);
-  } else {
-    for (const row of line.sessions) sessions.set(row.key, row);
-    for (const key of line.removedSessions ?? []) sessions.delete(key);
-  }
+  for (const row of rows) map.set(row.key, row);
+  for (const key of removed) map.delete(key);
 }

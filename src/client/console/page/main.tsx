@@ -34,10 +34,7 @@ const pages: readonly (readonly [path: string, title: string, page: ComponentTyp
 
 const isAt = (path: string, page: string): boolean => path === page || path.startsWith(`${page}/`);
 
-interface Said {
-  readonly text: string;
-  readonly result: RunResult | undefined;
-}
+type Said = Readonly<{ text: string; result: RunResult | undefined }>;
 
 function Console() {
   const [start, setStart] = useState<Start>();
@@ -63,7 +60,7 @@ function Console() {
         setStart(found);
       } catch (error) {
         setProblem(error as CallError);
-        if (!isRefused(error as CallError)) after(RETRY_MS, () => void begin());
+        if (!(error as CallError).isRefused) after(RETRY_MS, () => void begin());
       }
     };
     void begin();
@@ -145,11 +142,10 @@ function listsOf(requests: Live['requests'], user: string | undefined): Pick<App
 
 /** If the API server or the console does not answer. */
 const RETRY_MS = 2000;
-const isRefused = ({ status }: CallError): boolean => status === 401 || status === 403;
 
 /** Instead of pages, while there is no console to talk to. */
 function Closed({ problem }: { readonly problem: CallError | undefined }) {
-  const isClosed = !hasToken() || (problem !== undefined && isRefused(problem));
+  const isClosed = !hasToken() || problem?.isRefused;
   return (
     <main>
       <h1>drawbridge</h1>
@@ -167,14 +163,7 @@ function Closed({ problem }: { readonly problem: CallError | undefined }) {
 /** Which namespace, as whom, and whether what the page shows is live. */
 function Where({ onNamespace }: { readonly onNamespace: (namespace: string | undefined) => void }) {
   const { namespace, start, live } = useApp();
-  const known = useMemo(() => new Set([...live.requests.values()].map((row) => row.namespace)), [live.requests]);
-  const [tone, text] = live.refused
-    ? (['bad', 'Console ended'] as const)
-    : live.problem !== undefined
-      ? (['bad', 'Connection lost'] as const)
-      : live.synced
-        ? (['good', 'Live'] as const)
-        : (['wait', 'Connecting …'] as const);
+  const [tone, text] = live.synced ? (['good', 'Live'] as const) : (['wait', 'Connecting …'] as const);
   return (
     <div class="where row">
       <label class="row">
@@ -182,7 +171,6 @@ function Where({ onNamespace }: { readonly onNamespace: (namespace: string | und
         <input
           value={namespace ?? ''}
           placeholder="all"
-          list="namespaces"
           autocomplete="off"
           onChange={(event) => {
             const typed = event.currentTarget.value.trim();
@@ -191,13 +179,12 @@ function Where({ onNamespace }: { readonly onNamespace: (namespace: string | und
           }}
         />
       </label>
-      <datalist id="namespaces">
-        {[...known].sort().map((name) => (
-          <option key={name} value={name} />
-        ))}
-      </datalist>
       <span role="status">
-        <Chip tone={tone}>{text}</Chip>
+        {live.problem === undefined ? (
+          <Chip tone={tone}>{text}</Chip>
+        ) : (
+          <Chip tone="bad">{live.refused ? 'Console ended' : 'Connection lost'}</Chip>
+        )}
       </span>
       <span class="quiet">
         {start.user} at {start.server.replace('https://', '')}

@@ -13,9 +13,6 @@ export const clockAheadMs = (): number => aheadMs;
 
 export const nowMs = (): number => Date.now() + aheadMs;
 
-/** Resolves after `ms`. */
-export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
-
 /** Calls once, `ms` from now, unless the result is called before. */
 export function after(ms: number, callback: () => void): () => void {
   const timer = setTimeout(callback, ms);

@@ -23,21 +23,14 @@ export function Ask() {
   const { namespace, path, start } = useApp();
   const read = useRun({ command: 'templates', ...(namespace === undefined ? {} : { namespace }) });
   const all = useMemo(() => itemsOf<KubeObject>(read.result?.output), [read.result]);
-  const [isAll, setAll] = useState(false);
   const usable = useMemo(() => all.filter((template) => mayUse(template, start.groups)), [all, start]);
-  const [found, filter] = useFilter(isAll ? all : usable, textOf);
+  const [found, filter] = useFilter(usable, textOf);
   const chosen = all.find((template) => pathOf(template) === path);
   if (chosen) return <Form key={path} template={chosen} />;
-  const others = all.length - usable.length;
   return (
     <>
       <Title>Ask</Title>
       {filter}
-      {others > 0 && (
-        <label class="row">
-          <input type="checkbox" checked={isAll} onChange={() => setAll(!isAll)} /> Also {others} for other groups
-        </label>
-      )}
       <Failed of={read} />
       <Table
         caption="Templates"
@@ -91,12 +84,10 @@ function Form({ template }: { readonly template: KubeObject }) {
   const [typed, inputs] = useFlags([
     { flag: 'for', label: 'How long', placeholder: emergency ? '' : usual, hint: `At most ${longest}.` },
     { flag: 'reason', label: 'Reason', required: emergency || !!config?.reason, hint: config?.reason?.prompt },
-    ...(ahead === undefined
-      ? []
-      : [{ flag: 'at', label: 'Not before', isTime: true, hint: `At most ${ahead} ahead.` }]),
+    ...(ahead ? [{ flag: 'at', label: 'Not before', isTime: true, hint: `At most ${ahead} ahead.` }] : []),
     ...(type === 'pod' ? [] : [{ flag: 'pod', label: 'Pod', hint: 'Empty: the server chooses one.' }]),
   ]);
-  const flags = { ...typed, ...(emergency ? { emergency: true as const } : {}) };
+  const flags = { ...typed, ...(emergency && { emergency }) };
   const submit = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();
     const result = await start(run({ command: `request ${type}`, namespace, args: [name], flags }));
@@ -140,6 +131,7 @@ const tones = { fail: 'bad', 'not checked': 'warn', note: 'off', pass: 'good' } 
 function Rules({ call }: { readonly call: RunCall }) {
   const read = useRun(call, 400);
   const { result, busy } = read;
+  const mayAsk = result?.exitCode === 0;
   // Who can approve is a list of its own.
   const lines = itemsOf<RuleLine>(result?.output).filter(({ rule }) => rule !== 'approvals');
   return (
@@ -147,13 +139,9 @@ function Rules({ call }: { readonly call: RunCall }) {
       <h2>
         Rules{' '}
         <span role="status">
-          {busy ? (
-            <Chip tone="wait">Checking …</Chip>
-          ) : result?.exitCode === 0 ? (
-            <Chip tone="good">You may ask</Chip>
-          ) : (
-            <Chip tone="bad">Not yet</Chip>
-          )}
+          <Chip tone={busy ? 'wait' : mayAsk ? 'good' : 'bad'}>
+            {busy ? 'Checking …' : mayAsk ? 'You may ask' : 'Not yet'}
+          </Chip>
         </span>
       </h2>
       <Failed of={read} />

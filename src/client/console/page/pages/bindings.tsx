@@ -1,11 +1,7 @@
 import { Listing } from '../listing.tsx';
 import { Chip, type Columns, Title, two } from '../ui.tsx';
 
-interface Condition {
-  readonly type: string;
-  readonly status: string;
-  readonly message?: string;
-}
+type Condition = Readonly<{ type: string; status: string; message?: string }>;
 
 export interface Conditioned {
   readonly metadata: { readonly name: string; readonly namespace?: string };

@@ -1,7 +1,7 @@
 import type { RequestRow } from '../../wire.ts';
 import { textOfRow } from '../actions.tsx';
 import { requestPath, useApp } from '../app.ts';
-import { Chip, type Columns, Countdown, Go, Out, Table, Title, useFilter } from '../ui.tsx';
+import { Chip, type Columns, Countdown, Go, Out, Table, Title, two, useFilter } from '../ui.tsx';
 
 export function Decide() {
   const { toDecide, live } = useApp();
@@ -31,20 +31,12 @@ export const Marks = ({ row: { emergency, about } }: { readonly row: RequestRow 
 
 const columns: Columns<RequestRow> = {
   Who: (row) => row.requester,
-  'For what': (row) => (
-    <>
-      <Go to={requestPath(row.key)}>{row.template}</Go> <Marks row={row} />
-      <p class="quiet">{row.namespace}</p>
-    </>
-  ),
+  'For what': (row) =>
+    two([<Go to={requestPath(row.key)}>{row.template}</Go>, ' ', <Marks row={row} />], row.namespace),
   Why: (row) => (
     <>
-      {row.reason}
-      {row.link !== '' && (
-        <p>
-          <Out href={row.link} />
-        </p>
-      )}
+      <p>{row.reason}</p>
+      <Out href={row.link} />
     </>
   ),
   'How long': (row) => row.duration,

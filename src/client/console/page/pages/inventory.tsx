@@ -5,9 +5,7 @@ import { Listing } from '../listing.tsx';
 import { Button, Chip, type Columns, Title, type Tone, two } from '../ui.tsx';
 import { type Conditioned, conditionColumns } from './bindings.tsx';
 
-interface Entry extends Conditioned {
-  readonly spec: { readonly mode?: string; readonly suspend?: boolean };
-}
+type Entry = Conditioned & Readonly<{ spec: Readonly<{ mode?: string; suspend?: boolean }> }>;
 
 export function Inventory() {
   const app = useApp();

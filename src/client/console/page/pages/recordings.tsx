@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import { parseTime } from '../../../../kit/clock.ts';
 import { paths, type RunResult } from '../../wire.ts';
 import { PlayerLink, type SessionName } from '../actions.tsx';
-import { get } from '../api.ts';
+import { read } from '../api.ts';
 import { useApp } from '../app.ts';
 import { useRead } from '../commands.tsx';
 import { JournalBox, Verdict } from '../journal.tsx';
@@ -10,13 +10,11 @@ import { Listing } from '../listing.tsx';
 import { Alert, Button, CloseButton, type Columns, Dialog, Time, Title, two } from '../ui.tsx';
 
 /** An entry into a pod, of `who`; its grants have another kind. */
-export interface Entry extends Readonly<Record<'kind' | 'time' | 'event' | 'verdict', string>> {
+export interface Entry
+  extends Readonly<Record<'kind' | 'time' | 'event' | 'verdict', string>>,
+    Readonly<Partial<Record<'request' | 'container' | 'session' | 'stream', string>>> {
   readonly who: { readonly user: string };
-  readonly what: { readonly namespace: string; readonly name: string };
-  readonly request?: string;
-  readonly container?: string;
-  readonly session?: string;
-  readonly stream?: string;
+  readonly what: SessionName;
 }
 
 export const entriesOf = (items: readonly Entry[]): readonly Entry[] =>
@@ -78,7 +76,7 @@ function Actions({ namespace, name, about }: SessionName & { readonly about: str
 }
 
 function Found(query: SessionName) {
-  const { result, error, busy } = useRead(() => get<RunResult>(paths.verdict, { ...query }), []);
+  const { result, error, busy } = useRead(() => read<RunResult>(paths.verdict, { query: { ...query } }), []);
   return (
     <>
       {result && <Verdict result={result} />}

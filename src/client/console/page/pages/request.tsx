@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { paths, type RequestPage } from '../../wire.ts';
 import { RequestActions } from '../actions.tsx';
-import { get } from '../api.ts';
+import { read } from '../api.ts';
 import { useApp } from '../app.ts';
 import { useRead } from '../commands.tsx';
 import { Alert, Code, Countdown, Facts, Out, StateChip, Time, Title } from '../ui.tsx';
@@ -15,7 +15,7 @@ export function RequestDetails() {
   const row = live.requests.get(`${namespace}/${kind}/${name}`);
   // Reads again once the live row has changed.
   const { result, error } = useRead(
-    () => get<RequestPage>(paths.request, { namespace, kind, name }),
+    () => read<RequestPage>(paths.request, { query: { namespace, kind, name } }),
     [namespace, kind, name, row, asked],
   );
   return (
@@ -42,7 +42,7 @@ function Details({ page: { row, sections, templateVersion, events }, isMine, onC
           <When row={row} spoken={isMine} />
         </h2>
         <p>{row.reason}</p>
-        {row.link !== '' && <Out href={row.link} />}
+        <Out href={row.link} />
         {row.why !== '' && <p>{row.why}</p>}
         {isMine && row.use !== '' && <Code text={row.use} />}
         {row.choice.startsWith('deny') && <p>You can only {row.choice}.</p>}
