@@ -78,7 +78,8 @@ function eventIn(line: string): CastEvent | undefined {
   return { atMs: seconds * 1000, code, text };
 }
 
-function parsed(line: string): unknown {
+/** Undefined for other text. */
+export function parsed(line: string): unknown {
   try {
     return JSON.parse(line);
   } catch {

@@ -12,12 +12,12 @@ import type { KubeObject, Resource } from '../../api/object.ts';
 import { type Clock, sleep } from '../../kit/clock.ts';
 import { unlessAborted } from '../../kit/promises.ts';
 import { isForbidden } from '../../kube/errors.ts';
+import type { Projected, StoreHandle } from '../../kube/store.ts';
 import { requestResource, typeNames } from '../access-requests.ts';
 import { awaitedDecision, choicesOf, type Decision } from '../choices.ts';
 import { type ClusterConnection, inNamespace, serverNow } from '../cluster-connection.ts';
 import { isNotServed, problemOf } from '../problem.ts';
 import { type Call, nameIn } from './call.ts';
-import { type FollowedRows, type FollowOptions, followRows } from './followed-rows.ts';
 import { requestRow, sessionRow, withDecision } from './rows.ts';
 import type { LiveLine, RequestRow, SessionRow } from './wire.ts';
 
@@ -54,9 +54,11 @@ export async function live({ query, connection, signal: closed, line }: Call, cl
   }
 }
 
-interface LiveOptions extends FollowOptions {
+interface LiveOptions {
   readonly connection: ClusterConnection;
   readonly clock: Clock;
+  readonly scope: { readonly namespace?: string };
+  readonly signal: AbortSignal;
   readonly send: (line: LiveLine) => Promise<void>;
 }
 
@@ -109,14 +111,14 @@ class LiveStream {
 
   async sendBeats(): Promise<void> {
     const { clock, signal, send } = this.#options;
-    let [failing, beatAtMs] = [undefined as string | undefined, 0];
+    let [sent, beatAtMs] = [undefined as string | undefined, 0];
     for (;;) {
-      const nowMs = clock.monotonic();
-      if (nowMs >= beatAtMs) void this.#askWhetherAlive();
-      const failure = this.#failure() ?? this.#silence;
-      if (nowMs >= beatAtMs || failure !== failing) await send({ beat: { failing: failure, nowMs: this.#now } });
-      if (nowMs >= beatAtMs) beatAtMs = nowMs + BEAT_MS;
-      failing = failure;
+      const isDue = clock.monotonic() >= beatAtMs;
+      if (isDue) beatAtMs = clock.monotonic() + BEAT_MS;
+      if (isDue) void this.#askWhetherAlive();
+      const failing = this.#failure() ?? this.#silence;
+      if (isDue || failing !== sent) await send({ beat: { failing, nowMs: this.#now } });
+      sent = failing;
       await sleep(clock, CHECK_MS, signal);
     }
   }
@@ -228,4 +230,57 @@ function take<R>(changes: FollowedRows<R>['changes']) {
   for (const [key] of taken) changes.delete(key);
   const removed = taken.filter(([, stored]) => !stored).map(([key]) => key);
   return [taken.flatMap(([, stored]) => stored ?? []), removed] as const;
+}
+
+interface StoredRow<R> extends Projected {
+  readonly row: R;
+  /** The request, if it waits for a decision. */
+  readonly waiting?: KubeObject | undefined;
+}
+
+/** The rows of one kind. */
+interface FollowedRows<R> extends StoreHandle<StoredRow<R>> {
+  /** What the page does not know yet, by the key of the row; undefined if it is gone. */
+  readonly changes: Map<string, StoredRow<R> | undefined>;
+}
+
+/** Watches a kind. Its rows are in `changes` as the pages of the first list arrive. */
+function followRows<R extends { readonly key: string }>(
+  { connection, scope, signal }: LiveOptions,
+  resource: Resource,
+  toRow: (object: KubeObject) => Pick<StoredRow<R>, 'row' | 'waiting'>,
+  onChange: () => void,
+): FollowedRows<R> {
+  const changes = new Map<string, StoredRow<R> | undefined>();
+  const change = (key: string, stored: StoredRow<R> | undefined): void => {
+    changes.set(key, stored);
+    onChange();
+  };
+  /** Of the first list, until it is complete: the store shows it only then. */
+  let early: Map<string, StoredRow<R>> | undefined = new Map();
+  // A function of this page alone, so that no other page shares the store.
+  const project = (object: KubeObject): StoredRow<R> => {
+    const { uid = '', resourceVersion = '' } = object.metadata;
+    const { row, waiting } = toRow(object);
+    const stored = { key: row.key, uid, resourceVersion, row, waiting };
+    if (early?.set(row.key, stored)) change(row.key, stored);
+    return stored;
+  };
+  const handle = connection.cluster.watch({ resource, ...scope, project });
+  const onSynced = (): void => {
+    const before = early;
+    early = undefined;
+    const existing = new Set<string>();
+    handle.store.subscribe((event) => {
+      const { key } = (event.type === 'deleted' ? event.before : event.now).row;
+      existing.add(key);
+      if (event.type === 'deleted') change(key, undefined);
+      else if (before?.get(key) !== event.now) change(key, event.now);
+    });
+    // An object was gone when the list began anew.
+    for (const key of before?.keys() ?? []) if (!existing.has(key)) change(key, undefined);
+  };
+  // It rejects only once the page has left.
+  handle.store.whenSynced(signal).then(onSynced, () => undefined);
+  return { ...handle, changes };
 }

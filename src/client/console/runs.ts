@@ -6,6 +6,7 @@ import { printable } from '../../kit/printable.ts';
 import { parseJson } from '../../kit/safe-json.ts';
 import { shellWord } from '../../kit/shell-word.ts';
 import { readCommandLine } from '../args.ts';
+import { parsed } from '../cast.ts';
 import { type ClusterConnection, openConnection } from '../cluster-connection.ts';
 import type { Command, Io } from '../command.ts';
 import { exits } from '../command-spec.ts';
@@ -23,6 +24,7 @@ import { templates } from '../commands/templates.ts';
 import { who } from '../commands/who.ts';
 import { Problem, problemOf } from '../problem.ts';
 import { Refusal } from './call.ts';
+import type { JournalFolder } from './journal.ts';
 import type { RunCall, RunName, RunResult } from './wire.ts';
 
 interface Runnable {
@@ -31,8 +33,8 @@ interface Runnable {
   readonly flags?: readonly string[];
   /** Always given. */
   readonly fixed?: readonly string[];
-  /** What an absent namespace means: all, that of these, or what the command then does. */
-  readonly scope: 'all' | 'context' | 'heads' | 'command';
+  /** What an absent namespace means: all, that of these, or by default what the command then does. */
+  readonly scope?: 'all' | 'context' | 'heads';
   /** How it gets the files of the journal. The page then gives no words. */
   readonly files?: 'flags' | 'words';
 }
@@ -53,12 +55,12 @@ const runnables: Readonly<Record<RunName, Runnable>> = {
   deny: { command: deny, flags: ['reason', 'about', 'uid'], scope: 'context' },
   'sessions kill': { command: sessionsKill, scope: 'context' },
   who: { command: who, flags: ['since'], scope: 'all', files: 'flags' },
-  'audit report': { command: auditReport, flags: ['since'], scope: 'command', files: 'words' },
+  'audit report': { command: auditReport, flags: ['since'], files: 'words' },
   'audit verify': { command: auditVerify, fixed: ['--partial'], scope: 'heads', files: 'words' },
-  'binding status': { command: bindingStatus, scope: 'command' },
+  'binding status': { command: bindingStatus },
   'inventory status': { command: inventoryStatus, scope: 'all' },
   'inventory why': { command: inventoryWhy, scope: 'context' },
-  doctor: { command: doctor, scope: 'command' },
+  doctor: { command: doctor },
 };
 
 export interface RunOptions {
@@ -67,14 +69,7 @@ export interface RunOptions {
   readonly kubeconfigPaths: string | undefined;
   /** Of the console's own command line, besides those of the connection. */
   readonly flags: readonly string[];
-  readonly journal: {
-    /** Of its files. */
-    readonly paths: readonly string[];
-    /** Of its signed heads. */
-    readonly namespace: string;
-    /** Paths of the heads from before its logs were read. Without: those of the cluster now. */
-    readonly heads?: readonly string[];
-  };
+  readonly journal: Pick<JournalFolder, 'paths' | 'namespace' | 'heads'>;
 }
 
 const MAX_OUTPUT = 16 * 1024 * 1024;
@@ -87,21 +82,17 @@ export function readRunCall(body: Buffer): RunCall {
   } catch {
     throw new Refusal(400, 'the body is not JSON');
   }
-  const [command, namespace, args = [], flags = {}] = ['command', 'namespace', 'args', 'flags'].map((field) =>
-    own(value, field),
-  );
+  const fields = ['command', 'namespace', 'args', 'flags'].map((field) => own(value, field));
+  const [command, namespace, args = [], flags = {}] = fields;
   if (typeof command !== 'string' || !Object.hasOwn(runnables, command))
     throw new Refusal(400, 'the console does not run this command');
   if (namespace !== undefined && !isObjectName(namespace)) throw new Refusal(400, 'namespace is not a name');
   if (!Array.isArray(args) || !args.every(isWord))
     throw new Refusal(400, 'args has a word that the console does not pass on');
   if (!isRecord(flags)) throw new Refusal(400, 'flags is not an object');
-  return {
-    command: command as RunName,
-    args,
-    flags: flags as RunCall['flags'] & object,
-    ...(namespace === undefined ? {} : { namespace }),
-  };
+  // `commandLine` checks each flag.
+  const call = { command: command as RunName, args, flags: flags as Record<string, string> };
+  return namespace === undefined ? call : { ...call, namespace };
 }
 
 /** A name, perhaps with a type. One with a dash would be a flag. */
@@ -124,25 +115,22 @@ export function commandLine(
       throw new Refusal(400, `--${flag} has a wrong value`);
     return value === true ? `--${flag}` : `--${flag}=${value}`;
   });
-  const byDefault = { context: connection.namespace, heads: journal.namespace, all: undefined, command: undefined };
-  const where = namespace ?? byDefault[scope];
+  const byScope = { context: connection.namespace, heads: journal.namespace, all: undefined };
+  const where = namespace ?? (scope && byScope[scope]);
   return [
     ...name.split(' '),
     ...args,
     ...(files === 'words' ? journal.paths : []),
     ...given,
     ...fixed,
-    ...(scope === 'heads' ? (journal.heads ?? []).map((path) => `--heads=${path}`) : []),
+    ...(scope === 'heads' ? journal.heads.map((path) => `--heads=${path}`) : []),
     ...(files === 'flags' ? journal.paths.map((path) => `--journal=${path}`) : []),
     ...(where === undefined ? [] : [`--namespace=${where}`]),
     ...(where === undefined && scope === 'all' ? ['-A'] : []),
   ];
 }
 
-/**
- * Runs a command of the client, with the credentials of the console. `more`: flags that the page
- * cannot give. Resolves also if it fails.
- */
+/** Resolves also if the command fails. `more`: flags that the page cannot give. */
 export async function runCommand(
   call: RunCall,
   options: RunOptions,
@@ -150,11 +138,11 @@ export async function runCommand(
   more: readonly string[] = [],
 ): Promise<RunResult> {
   const { connection, clock, kubeconfigPaths, journal } = options;
-  const { program, kubectlFlags } = connection;
+  const { program, kubectlFlags, credentials } = connection;
   const words = [...commandLine(call, options), ...more];
   const { command } = runnables[call.command];
-  let output = '';
   const messages: string[] = [];
+  let output = '';
   const print = (text: string): void => {
     if (output.length + text.length > MAX_OUTPUT)
       throw new Problem(exits.failed, 'the output is larger than 16 MiB; choose one namespace, or use a terminal');
@@ -184,9 +172,8 @@ export async function runCommand(
   let exitCode: number;
   try {
     const { args } = readCommandLine([...words, '--output=json', ...kubectlFlags, ...options.flags], [command]);
+    const note = (text: string): void => printError(`note: ${text}`);
     const connect = (): Promise<ClusterConnection> => {
-      const note = (text: string): void => printError(`note: ${text}`);
-      const { credentials } = connection;
       opened ??= openConnection({ args, clock, kubeconfigPaths, program, note, credentials });
       return opened;
     };
@@ -206,13 +193,5 @@ export async function runCommand(
     return journal.paths.reduce((text, path) => text.replace(path, basename(path)), word);
   });
   const line = [program, ...[...shown, ...kubectlFlags].map(shellWord)].join(' ');
-  return { exitCode, output: parsedOutput(output), messages, line };
-}
-
-function parsedOutput(output: string): unknown {
-  try {
-    return JSON.parse(output);
-  } catch {
-    return output;
-  }
+  return { exitCode, output: parsed(output) ?? output, messages, line };
 }

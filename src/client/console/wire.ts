@@ -4,23 +4,18 @@
  */
 export const tokenHeader = 'x-drawbridge-console';
 
-/** Where it listens. */
-
 export const paths = {
   /** GET: `Start`. */
   start: '/api/start',
   /** POST with a `RunCall`: `RunResult`. */
   run: '/api/run',
-  /** GET with `?namespace=NAME`, absent for all: one `LiveLine` a line, until the page closes it. */
+  /** GET with `?namespace=`, absent for all: one `LiveLine` a line, until the page closes it. */
   live: '/api/live',
   /** GET with `?namespace=&kind=&name=`: `RequestPage`. */
   request: '/api/request',
   /** GET with `?from=sessions|recordings&namespace=&name=`: asciicast, as it arrives. */
   cast: '/api/cast',
-  /**
-   * The journal that `who`, `audit report`, and `audit verify` read. GET: `Journal`. POST: reads the
-   * logs of the server's pods. PUT with `?name=FILE`: adds the body as a file. DELETE: forgets all.
-   */
+  /** GET: `Journal`. POST: reads the logs of the server. PUT with `?name=`: a file. DELETE: all. */
   journal: '/api/journal',
   /** GET with `?namespace=&name=`: `RunResult` of `audit verify` of the journal and that recording. */
   verdict: '/api/verdict',
@@ -28,7 +23,7 @@ export const paths = {
   awake: '/api/awake',
 } as const;
 
-/** An answer with a status from 400: what the page shows. */
+/** An answer with a status from 400. */
 export interface Failure {
   readonly message: string;
 }
@@ -46,7 +41,7 @@ export interface Start {
   readonly nowMs: number;
 }
 
-/** Commands that the page may run, of the client's table: with these words and flags alone. */
+/** Commands of the client that the page may run. */
 export type RunName =
   | 'templates'
   | 'explain'
@@ -87,7 +82,7 @@ export interface RunResult {
   readonly line: string;
 }
 
-/** A row of `-o json`, of commands that print a List. */
+/** Of commands that print a List. */
 export interface ListOutput<T> {
   readonly items: readonly T[];
 }
@@ -99,7 +94,7 @@ export interface RequestRow {
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
-  /** `pod` or `exec`. */
+  /** Of `typeNames`. */
   readonly type: string;
   readonly template: string;
   readonly requester: string;
@@ -117,7 +112,7 @@ export interface RequestRow {
   readonly startsMs: number | undefined;
   readonly endsMs: number | undefined;
   readonly pod: string;
-  /** The command that uses the access; empty if it is not usable. */
+  /** The command that uses the access, if it is usable. */
   readonly use: string;
   /** Approved, and waits until the requester starts it. */
   readonly claimable: boolean;
@@ -125,9 +120,9 @@ export interface RequestRow {
   readonly extendable: boolean;
   /** `peer: 0 of 1`, and votes. */
   readonly approvals: readonly string[];
-  /** What it waits for: `Access`, `Extension-N`, or `Review`. Empty if nothing. */
+  /** Of `awaitedDecision`, or empty. */
   readonly about: string;
-  /** What this user can decide about it, of `choicesOf`. Empty if nothing. */
+  /** Of `choicesOf`, or empty. */
   readonly choice: string;
   /** When the server decides without votes. */
   readonly decideByMs: number | undefined;
@@ -157,7 +152,6 @@ export type LiveLine =
   /** Every 5 s, and when it changes: why the lists may be old, and the clock of the API server. */
   | { readonly beat: { readonly failing: string | undefined; readonly nowMs: number } };
 
-/** One request, with what its approver must know. */
 export interface RequestPage {
   readonly row: RequestRow;
   /** What `show` prints. */

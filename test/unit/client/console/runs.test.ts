@@ -14,7 +14,7 @@ import { request, template } from '../objects.ts';
 const body = (value: unknown): Buffer => Buffer.from(typeof value === 'string' ? value : JSON.stringify(value));
 const where = {
   connection: { namespace: 'payments' },
-  journal: { paths: ['/tmp/j/a.log', '/tmp/j/b.log'], namespace: 'drawbridge-system' },
+  journal: { paths: ['/tmp/j/a.log', '/tmp/j/b.log'], namespace: 'drawbridge-system', heads: [] },
 };
 const lineOf = (call: RunCall): string => commandLine(readRunCall(body(call)), where).join(' ');
 const reason = 'a b --as=root';
@@ -159,7 +159,7 @@ describe('a run of the console', () => {
     await cluster.close();
   });
   const run = (call: RunCall, options: Partial<RunOptions> = {}, signal = new AbortController().signal) => {
-    const journal = { paths: [], namespace: 'drawbridge-system' };
+    const journal = { paths: [], namespace: 'drawbridge-system', heads: [] };
     return runCommand(
       call,
       { connection, clock: systemClock, kubeconfigPaths: undefined, flags: [], journal, ...options },
