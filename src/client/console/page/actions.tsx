@@ -84,10 +84,7 @@ function ActForm({ act, call, children }: Readonly<{ act: Act; call: RunCall; ch
 }
 
 /** Opens the player in a tab of its own, whose name is `about`: whose session it shows. */
-export const PlayerLink = ({
-  about,
-  ...query
-}: SessionName & { readonly from: 'sessions' | 'recordings'; readonly about: string }) => (
+export const PlayerLink = ({ about, ...query }: SessionName & Readonly<{ from: string; about: string }>) => (
   <a class="button" href={`/player?${new URLSearchParams(query)}`} target={about}>
     {query.from === 'sessions' ? 'Watch' : 'Play'}
   </a>

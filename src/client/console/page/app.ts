@@ -15,12 +15,8 @@ export interface App {
   readonly toDecide: readonly RequestRow[];
   /** The path, such as `/mine` or `/requests/NAMESPACE/KIND/NAME`. */
   readonly path: string;
-  /** Goes to another path of the console. */
   go(path: string): void;
-  /**
-   * Shows a line that screen readers speak, such as `Approved`. `result`: of the command that did
-   * it, with its messages and its line.
-   */
+  /** Shows a line that screen readers speak, such as `Approved`, and the command that did it. */
   say(text: string, result?: RunResult): void;
 }
 

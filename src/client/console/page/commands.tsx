@@ -2,7 +2,7 @@ import { useEffect, useId, useState } from 'preact/hooks';
 import type { RunCall, RunResult } from '../wire.ts';
 import { run } from './api.ts';
 import { after, isoOfLocal } from './time.ts';
-import { Alert, Code } from './ui.tsx';
+import { Alert, Code, lineOf } from './ui.tsx';
 
 /** The same command for a terminal. */
 export const Line = ({ result }: { readonly result: RunResult }) => (
@@ -17,9 +17,7 @@ export function Messages({ result }: { readonly result: RunResult | undefined })
   if (!result || result.messages.length === 0) return null;
   return (
     <div role={result.exitCode === 0 ? 'status' : 'alert'} class={result.exitCode === 0 ? 'note' : 'error'}>
-      {result.messages.map((line) => (
-        <p key={line}>{line}</p>
-      ))}
+      {result.messages.map(lineOf)}
     </div>
   );
 }

@@ -2,12 +2,11 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { VerifyReport } from '../../../audit/verify/report.ts';
 import { reportText } from '../../../audit/verify/report-text.ts';
-import { type Journal, paths, type RunResult } from '../wire.ts';
+import { type Journal, paths } from '../wire.ts';
 import { read } from './api.ts';
-import { Line, Messages, useAction } from './commands.tsx';
+import { Failed, Line, Messages, type Read, useAction } from './commands.tsx';
 import { Alert, Button, type Tone } from './ui.tsx';
 
-/** In the storage of the page. */
 const namespaceKey = 'server-namespace';
 
 /** The namespace of the server, and a field to choose it. */
@@ -88,20 +87,21 @@ export function JournalBox({ view }: { readonly view: (serverNamespace: string) 
 const tones: Readonly<Record<number, Tone>> = { 0: 'good', 1: 'bad', 3: 'warn' };
 
 /** What `audit verify` found, in its words; its last line is the verdict. */
-export function Verdict({ result }: { readonly result: RunResult }) {
-  const { output, exitCode } = result;
+export function Verdict({ of }: { readonly of: Read }) {
+  if (!of.result) return <Failed of={of} />;
+  const { output, exitCode } = of.result;
   const text = output === '' ? '' : reportText(withoutFolders(output as VerifyReport)).trimEnd();
   const [verdict, ...rest] = text.split('\n').toReversed();
   return (
     <>
-      <Messages result={result} />
+      <Messages result={of.result} />
       {text !== '' && (
         <div role="status" class="note" style={{ '--tone': `var(--${tones[exitCode] ?? 'bad'})` }}>
           <strong>{verdict}</strong>
           <pre>{rest.toReversed().join('\n')}</pre>
         </div>
       )}
-      <Line result={result} />
+      <Line result={of.result} />
     </>
   );
 }

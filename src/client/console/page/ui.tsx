@@ -43,7 +43,6 @@ export function Out({ href }: { readonly href: string }) {
 /** A button that submits nothing. */
 export const Button = (props: JSX.IntrinsicElements['button']) => <button type="button" {...props} />;
 
-/** What went wrong. */
 export const Alert = ({ children }: { readonly children: ComponentChildren }) => (
   <p role="alert" class="error">
     {children}
@@ -52,7 +51,7 @@ export const Alert = ({ children }: { readonly children: ComponentChildren }) =>
 
 export type Tone = 'good' | 'wait' | 'warn' | 'bad' | 'off';
 
-/** A word with a color that repeats what the word says. */
+/** The color repeats what the word says. */
 export const Chip = ({ tone, children }: { readonly tone: Tone; readonly children: ComponentChildren }) => (
   <span class="chip" style={{ '--tone': `var(--${tone})` }}>
     {children}
@@ -61,7 +60,6 @@ export const Chip = ({ tone, children }: { readonly tone: Tone; readonly childre
 
 const toneOf: Readonly<Record<string, Tone>> = { Waiting: 'wait', Open: 'good', Ending: 'warn', Denied: 'bad' };
 
-/** The state of a request. */
 export const StateChip = ({ state }: { readonly state: string }) => <Chip tone={toneOf[state] ?? 'off'}>{state}</Chip>;
 
 /** Cells by the title of their column. */
@@ -162,7 +160,7 @@ export const Facts = ({ title, entries }: { readonly title?: string; readonly en
   </section>
 );
 
-const lineOf = (line: string) => <p key={line}>{line}</p>;
+export const lineOf = (line: string) => <p key={line}>{line}</p>;
 
 /** A time, in the time zone of the reader. */
 export const Time = ({ ms }: { readonly ms: number }) => <time dateTime={isoTime(ms)}>{localTime(ms)}</time>;

@@ -7,7 +7,7 @@ import { useApp } from '../app.ts';
 import { useRead } from '../commands.tsx';
 import { JournalBox, Verdict } from '../journal.tsx';
 import { Listing } from '../listing.tsx';
-import { Alert, Button, CloseButton, type Columns, Dialog, Time, Title, two } from '../ui.tsx';
+import { Button, CloseButton, type Columns, Dialog, Time, Title, two } from '../ui.tsx';
 
 /** An entry into a pod, of `who`; its grants have another kind. */
 export interface Entry
@@ -67,7 +67,7 @@ function Actions({ namespace, name, about }: SessionName & { readonly about: str
       <Button onClick={() => setAsks(true)}>Verify</Button>
       {asks && (
         <Dialog title="Is this recording unchanged?" onClose={() => setAsks(false)}>
-          <Found namespace={namespace} name={name} />
+          <Found query={{ namespace, name }} />
           <CloseButton>Close</CloseButton>
         </Dialog>
       )}
@@ -75,13 +75,12 @@ function Actions({ namespace, name, about }: SessionName & { readonly about: str
   );
 }
 
-function Found(query: SessionName) {
-  const { result, error, busy } = useRead(() => read<RunResult>(paths.verdict, { query: { ...query } }), []);
+function Found({ query }: { readonly query: SessionName }) {
+  const found = useRead(() => read<RunResult>(paths.verdict, { query }), []);
   return (
     <>
-      {result && <Verdict result={result} />}
-      {error !== undefined && <Alert>{error}</Alert>}
-      <p role="status">{busy && 'Reading the recording …'}</p>
+      <Verdict of={found} />
+      <p role="status">{found.busy && 'Reading the recording …'}</p>
     </>
   );
 }
