@@ -45,12 +45,12 @@ function Console() {
   const live = useLive(namespace, start !== undefined);
   const lists = useMemo(() => listsOf(live.requests, start?.user), [live.requests, start]);
   const first = useRef(true);
+  const show = (to: string): void => {
+    setPath(to);
+    setSaid(undefined);
+  };
   useEffect(() => {
-    const toPath = (): void => {
-      setPath(location.pathname);
-      setSaid(undefined);
-    };
-    addEventListener('popstate', toPath);
+    addEventListener('popstate', () => show(location.pathname));
     if (!hasToken()) return;
     const begin = async (): Promise<void> => {
       try {
@@ -90,8 +90,7 @@ function Console() {
     go: (to) => {
       if (to !== path) history.pushState(null, '', to);
       scrollTo(0, 0);
-      setPath(to);
-      setSaid(undefined);
+      show(to);
     },
     // A text alone leaves what the last command did.
     say: (text, result) => setSaid((last) => ({ text, result: result ?? last?.result })),

@@ -5,7 +5,6 @@ import './player.css';
 import { type Failure, paths } from '../wire.ts';
 import { EndSession } from './actions.tsx';
 import { call, lines } from './api.ts';
-import { type App, AppContext } from './app.ts';
 import { Alert, Button } from './ui.tsx';
 
 /** Of the path: see `PlayerLink`. */
@@ -170,10 +169,4 @@ function Player() {
 }
 
 document.title = `${window.name || name} · drawbridge`;
-render(
-  // Its dialog needs no more: the page shows the end of the session.
-  <AppContext.Provider value={{ say: () => undefined } as unknown as App}>
-    <Player />
-  </AppContext.Provider>,
-  document.body,
-);
+render(<Player />, document.body);
