@@ -45,6 +45,8 @@ export interface AccessStageOptions extends ServerOptions {
   readonly on?: Plane;
   /** Whether to start a new server, for tests of its counters. Default false. */
   readonly fresh?: boolean;
+  /** Default: a new name. */
+  readonly namespace?: string | undefined;
 }
 
 /** The administrator of a plane, as the author of a template that no webhook has seen. */
@@ -102,9 +104,9 @@ export class AccessStage {
     this.#auditMark = plane.auditLog.mark();
   }
 
-  static async open({ on, fresh = false, ...options }: AccessStageOptions = {}): Promise<AccessStage> {
+  static async open({ on, fresh = false, namespace: name, ...options }: AccessStageOptions = {}): Promise<AccessStage> {
     const plane = on ?? (await sharedPlane());
-    const namespace = await testNamespace('access', plane);
+    const namespace = await testNamespace('access', plane, name);
     const people = [
       Person.of(plane, 'alice', ['devs']),
       Person.of(plane, 'carol', ['devs']),

@@ -10,7 +10,7 @@ import { Terminal } from '../../sandbox/terminal.ts';
 import { until } from '../../sandbox/wait.ts';
 import { AccessGateway } from './access-gateway.ts';
 import type { Manifest } from './access-requests.ts';
-import { AccessStage } from './access-stage.ts';
+import { AccessStage, type AccessStageOptions } from './access-stage.ts';
 import { ConsoleVisitor, launchChromium, type VisitorOptions } from './console-visitor.ts';
 import { Person } from './person.ts';
 
@@ -39,8 +39,13 @@ export class ConsoleStage {
   }
 
   /** `browserFlags`: further ones of chromium. */
-  static async open(...browserFlags: readonly string[]): Promise<ConsoleStage> {
-    const access = await AccessStage.open();
+  static async open({
+    namespace,
+    browserFlags = [],
+  }: Pick<AccessStageOptions, 'namespace'> & {
+    readonly browserFlags?: readonly string[];
+  } = {}): Promise<ConsoleStage> {
+    const access = await AccessStage.open({ namespace });
     const { plane, server } = access;
     const recordings = mkdtempSync(join(plane.directory, 'recordings-'));
     const gateway = await AccessGateway.open(access, [`--recordings=${recordings}`]);

@@ -22,9 +22,12 @@ export async function stopSharedPlane(): Promise<void> {
 }
 
 /** Creates a namespace for one test, waits until Pods can be created in it, and returns its name. Default: on the shared plane. */
-export async function testNamespace(prefix: string, on?: Plane): Promise<string> {
+export async function testNamespace(
+  prefix: string,
+  on?: Plane,
+  name = `${prefix}-${randomBytes(4).toString('hex')}`,
+): Promise<string> {
   const plane = on ?? (await sharedPlane());
-  const name = `${prefix}-${randomBytes(4).toString('hex')}`;
   const { status, body } = await plane.call('POST', '/api/v1/namespaces', {
     apiVersion: 'v1',
     kind: 'Namespace',

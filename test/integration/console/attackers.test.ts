@@ -59,7 +59,7 @@ describe('the console against attackers', function () {
 
   before(async function () {
     this.timeout(240_000);
-    stage = await ConsoleStage.open(`--host-resolver-rules=MAP ${rebinding} 127.0.0.1`);
+    stage = await ConsoleStage.open({ browserFlags: [`--host-resolver-rules=MAP ${rebinding} 127.0.0.1`] });
     alices = await stage.console(stage.alice);
   });
   after(() => stage?.close());
