@@ -61,14 +61,13 @@ export const openConsole: Command = {
     };
     const timeout = args.text('request-timeout');
     const flags = timeout === undefined ? [] : [`--request-timeout=${timeout}`];
-    const { kubeconfigPaths } = io;
     const server = await startConsole({
       connection,
       clock,
       port,
       token,
       assets: typeof CONSOLE_ASSETS === 'undefined' ? {} : CONSOLE_ASSETS,
-      handlers: handlersOf({ connection, clock, kubeconfigPaths, flags, journal, namespace, mayListAll: mayAll }),
+      handlers: handlersOf({ connection, clock, flags, journal, namespace, mayListAll: mayAll }),
       signal: end.signal,
       onFirstCall: removeFile,
     }).catch((error: unknown) => {
@@ -129,10 +128,8 @@ async function openBrowser(path: string): Promise<void> {
 
 function portProblem(error: unknown, port: number): unknown {
   if (!(error instanceof CodedError) || error.code !== 'PortUnavailable') return error;
-  return new Problem(
-    exits.failed,
-    `cannot listen on port ${port} of 127.0.0.1 (${describe(error.cause)}); end what uses it, or omit --port`,
-  );
+  const what = `cannot listen on port ${port} of 127.0.0.1 (${describe(error.cause)})`;
+  return new Problem(exits.failed, `${what}; end what uses it, or omit --port`);
 }
 
 /** Resolves at Ctrl-C, and once the console has not been used for long. */

@@ -167,10 +167,7 @@ async function registrationsFor({ cluster, note }: ClusterConnection): Promise<r
 }
 
 function fieldsIn(registrations: readonly KubeObject[], component: string): Pick<ComponentLine, 'reads' | 'writes'> {
-  const spec = own(
-    registrations.find(({ metadata }) => metadata.name === component),
-    'spec',
-  );
+  const { spec } = registrations.find(({ metadata }) => metadata.name === component) ?? {};
   if (spec === undefined) return { reads: [], writes: [] };
   const kubeconfig = own(spec, 'kubeconfig') === 'read' ? [kubeconfigOutput] : [];
   const writes = listIn(spec, 'writes').map(String);

@@ -23,7 +23,7 @@ export interface Call {
   write(bytes: Uint8Array): Promise<void>;
 }
 
-/** Streams end when it resolves. An error becomes a `Failure`: see `server.ts`. */
+/** Streams end when it resolves. An error becomes a `Failure`. */
 export type Handler = (call: Call) => Promise<void>;
 
 /** An answer with a status from 400. */

@@ -9,11 +9,6 @@ export type Verdict =
   | { readonly path: string; readonly query: URLSearchParams }
   | { readonly status: number; readonly message: string; readonly allow?: string };
 
-export interface Origin {
-  readonly port: number;
-  readonly token: string;
-}
-
 const methods: Readonly<Record<string, readonly string[]>> = {
   [paths.start]: ['GET'],
   [paths.run]: ['POST'],
@@ -40,7 +35,7 @@ const assetTypes: Readonly<Record<string, string>> = {
  */
 export function guard(
   { method = '', url = '', headers }: Pick<IncomingMessage, 'method' | 'url' | 'headers'>,
-  { port, token }: Origin,
+  { port, token }: { readonly port: number; readonly token: string },
 ): Verdict {
   const host = `127.0.0.1:${port}`;
   if (headers.host !== host) return { status: 421, message: `this server is only at http://${host}` };

@@ -50,7 +50,12 @@ export class JournalFolder {
       this.namespace = nameIn(query, 'namespace') ?? this.namespace;
       await this.#readLogs(inNamespace(connection, this.namespace), signal);
     };
-    if (method !== 'GET') await this.#alone(change);
+    if (method !== 'GET') {
+      // One change at a time.
+      const done = this.#turn.then(change);
+      this.#turn = done.catch(() => undefined);
+      await done;
+    }
     await json({ files: [...this.#files.values()], problems: this.#problems } satisfies Journal);
   }
 
@@ -58,13 +63,6 @@ export class JournalFolder {
   async end(): Promise<void> {
     await this.#turn;
     if (this.#folder !== '') await rm(this.#folder, { recursive: true, force: true });
-  }
-
-  /** One change at a time. */
-  #alone<T>(change: () => Promise<T>): Promise<T> {
-    const done = this.#turn.then(change);
-    this.#turn = done.catch(() => undefined);
-    return done;
   }
 
   async #forget(isForgotten: (file: File) => boolean): Promise<void> {
@@ -78,30 +76,25 @@ export class JournalFolder {
     const { isWhole } = await this.#write(name, 'file', body);
     if (isWhole) return;
     await this.#remove(name);
-    throw new Refusal(
-      413,
-      `${name} is too large: a file has at most ${MAX_FILE / MIB} MiB, all have ${MAX_ALL / MIB} MiB`,
-    );
+    const most = `a file has at most ${MAX_FILE / MIB} MiB, all have ${MAX_ALL / MIB} MiB`;
+    throw new Refusal(413, `${name} is too large: ${most}`);
   }
 
   async #readLogs(connection: ClusterConnection, signal: AbortSignal): Promise<void> {
     await this.#forget(({ from }) => from === 'pod');
     const { cluster, namespace } = connection;
-    const note = (what: string, error: unknown): void =>
-      void this.#problems.push(`${what}: ${problemOf(error).message}`);
+    const note = (what: string, error: unknown) => this.#problems.push(`${what}: ${problemOf(error).message}`);
     let found: KubeObject[];
     try {
       const { items } = await cluster.client.list(pods, { namespace, labelSelector: serverLabel, signal });
-      found = items.filter((pod) =>
-        listIn(own(pod, 'spec'), 'containers').some((one) => own(one, 'name') === container),
-      );
+      found = items.filter(({ spec }) => listIn(spec, 'containers').some((one) => own(one, 'name') === container));
     } catch (error) {
-      return note(`cannot list the pods of the server in namespace ${namespace}`, error);
+      note(`cannot list the pods of the server in namespace ${namespace}`, error);
+      return;
     }
     await this.#readHeads(connection);
     if (found.length > MAX_PODS) this.#problems.push(`only the logs of ${MAX_PODS} of ${found.length} pods were read`);
-    for (const { metadata } of found.slice(0, MAX_PODS)) {
-      const { name } = metadata;
+    for (const { name } of found.slice(0, MAX_PODS).map(({ metadata }) => metadata)) {
       try {
         const path = resourcePath(pods, { namespace, name, subresource: 'log' });
         const bytes = await cluster.own.stream(`${path}?container=${container}&limitBytes=${MAX_FILE + 1}`, signal);
@@ -170,8 +163,7 @@ export class JournalFolder {
 }
 
 /** Without what could lead out of the folder. */
-const fileName = (text: string): string =>
-  text
-    .replaceAll(/[^\w.-]/g, '-')
-    .replace(/^\.+/, '')
-    .slice(-100) || 'journal';
+function fileName(text: string): string {
+  const safe = text.replaceAll(/[^\w.-]/g, '-').replace(/^\.+/, '');
+  return safe.slice(-100) || 'journal';
+}

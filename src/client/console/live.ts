@@ -10,7 +10,8 @@
 import { accessSessions } from '../../api/access/access-session.ts';
 import type { KubeObject, Resource } from '../../api/object.ts';
 import { type Clock, sleep } from '../../kit/clock.ts';
-import { unlessAborted } from '../../kit/promises.ts';
+import { own } from '../../kit/json-value.ts';
+import { unlessAborted, withDeadline } from '../../kit/promises.ts';
 import { isForbidden } from '../../kube/errors.ts';
 import type { Projected, StoreHandle } from '../../kube/store.ts';
 import { requestResource, typeNames } from '../access-requests.ts';
@@ -78,8 +79,8 @@ class LiveStream {
     this.#options = options;
     const onChange = (): void => this.#wake();
     const toRow = (object: KubeObject) => {
-      const own = inNamespace(options.connection, object.metadata.namespace ?? '');
-      const row = requestRow(object, own, this.#now);
+      const connection = inNamespace(options.connection, object.metadata.namespace ?? '');
+      const row = requestRow(object, connection, this.#now);
       return awaitedDecision(object) === undefined ? { row } : { row, waiting: object };
     };
     const follow = (resource: Resource) => followRows(options, resource, toRow, onChange);
@@ -143,23 +144,25 @@ class LiveStream {
     // Before the questions of the others.
     if (rows.length + removed.length > 0) await send({ requests: rows, removed });
     const decisionOf = choicesOf(connection);
-    const decided = stored.map(async ({ row, waiting }) =>
-      waiting ? this.#decided(row, waiting, decisionOf(waiting)) : [],
-    );
-    const requests = (await Promise.all(decided)).flat();
+    const decided = stored.map(({ row, waiting }) => waiting && this.#decided(row, waiting, decisionOf(waiting)));
+    const requests = (await Promise.all(decided)).flatMap((row) => row ?? []);
     if (requests.length > 0) await send({ requests });
   }
 
   /** The row, unless the page knows it so. After a failed call, with the choice that it knows. */
-  async #decided(row: RequestRow, request: KubeObject, asked: Promise<Decision | undefined>): Promise<RequestRow[]> {
+  async #decided(
+    row: RequestRow,
+    request: KubeObject,
+    asked: Promise<Decision | undefined>,
+  ): Promise<RequestRow | undefined> {
     const known = this.#choices.get(row.key);
     const decided = await asked.then(
       (decision) => withDecision(row, request, decision, this.#now),
       () => ({ ...row, choice: known?.choice ?? '' }),
     );
-    if (known?.of === row && known.choice === decided.choice) return [];
+    if (known?.of === row && known.choice === decided.choice) return undefined;
     this.#choices.set(row.key, { of: row, choice: decided.choice });
-    return [decided];
+    return decided;
   }
 
   #askChoicesAgain(): void {
@@ -187,14 +190,13 @@ class LiveStream {
   /** The watches of a cluster that hangs are silent for minutes. */
   async #askWhetherAlive(): Promise<void> {
     const { connection, clock, signal } = this.#options;
-    const stop = new AbortController();
-    const cancel = clock.schedule(ANSWER_MS, () => stop.abort());
-    const asked = connection.cluster.own.whoAmI({ signal: AbortSignal.any([signal, stop.signal]) });
-    this.#silence = await asked.then(
-      () => undefined,
-      (error: unknown) => (stop.signal.aborted ? 'the API server does not answer' : problemOf(error).message),
-    );
-    cancel();
+    try {
+      await withDeadline(clock, ANSWER_MS, connection.cluster.own.whoAmI({ signal }));
+      this.#silence = undefined;
+    } catch (error) {
+      const isSilent = own(error, 'code') === 'DeadlineExceeded';
+      this.#silence = isSilent ? 'the API server does not answer' : problemOf(error).message;
+    }
   }
 
   /** The problem of a list says what to do, and the error of a watch does not. */
@@ -202,11 +204,12 @@ class LiveStream {
     this.#denial = { about };
     const { connection, scope } = this.#options;
     const pages = connection.cluster.own.pages(requestResource('pod'), { ...scope, limit: 1 });
-    const onError = (error: unknown): void => {
+    try {
+      await pages[Symbol.asyncIterator]().next();
+    } catch (error) {
       const isFinal = isForbidden(error) || isNotServed(error);
       this.#denial = { about, message: problemOf(error).message, isFinal };
-    };
-    await pages[Symbol.asyncIterator]().next().catch(onError);
+    }
   }
 
   #isQuiet(): boolean {
@@ -238,7 +241,6 @@ interface StoredRow<R> extends Projected {
   readonly waiting?: KubeObject | undefined;
 }
 
-/** The rows of one kind. */
 interface FollowedRows<R> extends StoreHandle<StoredRow<R>> {
   /** What the page does not know yet, by the key of the row; undefined if it is gone. */
   readonly changes: Map<string, StoredRow<R> | undefined>;

@@ -67,7 +67,7 @@ async function eventsOf({ cluster }: ClusterConnection, { metadata }: KubeObject
     .slice(-MAX_EVENTS);
 }
 
-/** When it was last seen; which field says so depends on the API by which it was written. */
+/** When it was last seen: the field depends on the API by which it was written. */
 const timeOf = (event: KubeObject): number =>
   ['series.lastObservedTime', 'lastTimestamp', 'eventTime', 'metadata.creationTimestamp']
     .map((path) => parseTime(textIn(event, path)))

@@ -66,7 +66,6 @@ const runnables: Readonly<Record<RunName, Runnable>> = {
 export interface RunOptions {
   readonly connection: ClusterConnection;
   readonly clock: Clock;
-  readonly kubeconfigPaths: string | undefined;
   /** Of the console's own command line, besides those of the connection. */
   readonly flags: readonly string[];
   readonly journal: Pick<JournalFolder, 'paths' | 'namespace' | 'heads'>;
@@ -137,8 +136,9 @@ export async function runCommand(
   signal: AbortSignal,
   more: readonly string[] = [],
 ): Promise<RunResult> {
-  const { connection, clock, kubeconfigPaths, journal } = options;
+  const { connection, clock, journal } = options;
   const { program, kubectlFlags, credentials } = connection;
+  const kubeconfigPaths = connection.kubeconfig.paths;
   const words = [...commandLine(call, options), ...more];
   const { command } = runnables[call.command];
   const messages: string[] = [];

@@ -46,9 +46,8 @@ export async function startConsole(options: ConsoleOptions): Promise<ConsoleServ
 
   const serve = async (request: IncomingMessage, response: ServerResponse, { path, query }: Authorized) => {
     const handler = handlers[path];
-    const open = openCalls.get(path) ?? 0;
     if (!handler) throw new Refusal(404, 'no such path');
-    const most = maxCalls[path] ?? MAX_CALLS;
+    const [open, most] = [openCalls.get(path) ?? 0, maxCalls[path] ?? MAX_CALLS];
     if (open >= most) throw new Refusal(429, `the console does ${most} of this at once; close its other tabs`);
     const closed = new AbortController();
     response.once('close', () => closed.abort());
@@ -78,10 +77,9 @@ export async function startConsole(options: ConsoleOptions): Promise<ConsoleServ
       if ('status' in verdict) refuse(response, verdict);
       else if ('asset' in verdict) sendAsset(request, response, assets[verdict.asset], verdict.asset);
       else
-        serve(request, response, verdict).then(
-          () => response.end(),
-          (error: unknown) => fail(response, error),
-        );
+        serve(request, response, verdict)
+          .then(() => response.end())
+          .catch((error: unknown) => fail(response, error));
     },
   );
   server.maxConnections = MAX_CONNECTIONS;
@@ -97,9 +95,8 @@ export async function startConsole(options: ConsoleOptions): Promise<ConsoleServ
 }
 
 type Authorized = Extract<Verdict, { path: string }>;
-type Refused = Extract<Verdict, { status: number }>;
 
-function refuse(response: ServerResponse, { status, message, allow }: Refused): void {
+function refuse(response: ServerResponse, { status, message, allow }: Extract<Verdict, { status: number }>): void {
   if (allow !== undefined) response.setHeader('allow', allow);
   // The body of a refused request is not read, so the connection cannot take another one.
   response.setHeader('connection', 'close');

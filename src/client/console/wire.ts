@@ -33,7 +33,6 @@ export interface Start {
   readonly groups: readonly string[];
   /** With which the page begins; undefined for all. */
   readonly namespace: string | undefined;
-  /** Whether the user may list requests in all namespaces. */
   readonly mayListAll: boolean;
   readonly server: string;
   readonly version: string;
@@ -41,7 +40,6 @@ export interface Start {
   readonly nowMs: number;
 }
 
-/** Commands of the client that the page may run. */
 export type RunName =
   | 'templates'
   | 'explain'
@@ -78,7 +76,7 @@ export interface RunResult {
   readonly output: unknown;
   /** Lines of standard error, without the name of the program. */
   readonly messages: readonly string[];
-  /** The same command for a terminal. */
+  /** For a terminal. */
   readonly line: string;
 }
 
@@ -112,19 +110,16 @@ export interface RequestRow {
   readonly startsMs: number | undefined;
   readonly endsMs: number | undefined;
   readonly pod: string;
-  /** The command that uses the access, if it is usable. */
+  /** A command, if it is usable. */
   readonly use: string;
-  /** Approved, and waits until the requester starts it. */
   readonly claimable: boolean;
   /** The template has extensions left, as far as the request shows. */
   readonly extendable: boolean;
-  /** `peer: 0 of 1`, and votes. */
   readonly approvals: readonly string[];
   /** Of `awaitedDecision`, or empty. */
   readonly about: string;
   /** Of `choicesOf`, or empty. */
   readonly choice: string;
-  /** When the server decides without votes. */
   readonly decideByMs: number | undefined;
 }
 
@@ -139,7 +134,7 @@ export interface SessionRow {
   /** `exec`, `exec -t`, `attach`, or `portforward`. */
   readonly stream: string;
   readonly startedMs: number;
-  /** The key of its request. */
+  /** Its key. */
   readonly request: string;
 }
 
@@ -154,11 +149,10 @@ export type LiveLine =
 
 export interface RequestPage {
   readonly row: RequestRow;
-  /** What `show` prints. */
   readonly sections: readonly Section[];
   /** For `--template-version` of an approval; empty if the user may not read the template. */
   readonly templateVersion: string;
-  /** Its Events, oldest first; empty if the user may not read them. */
+  /** Oldest first; empty if the user may not read them. */
   readonly events: readonly { readonly atMs: number; readonly reason: string; readonly message: string }[];
 }
 
@@ -170,6 +164,5 @@ export interface Section {
 
 export interface Journal {
   readonly files: readonly { readonly name: string; readonly bytes: number; readonly from: 'pod' | 'file' }[];
-  /** What could not be read, and why. */
   readonly problems: readonly string[];
 }

@@ -160,11 +160,7 @@ describe('a run of the console', () => {
   });
   const run = (call: RunCall, options: Partial<RunOptions> = {}, signal = new AbortController().signal) => {
     const journal = { paths: [], namespace: 'drawbridge-system', heads: [] };
-    return runCommand(
-      call,
-      { connection, clock: systemClock, kubeconfigPaths: undefined, flags: [], journal, ...options },
-      signal,
-    );
+    return runCommand(call, { connection, clock: systemClock, flags: [], journal, ...options }, signal);
   };
 
   it('has the JSON of the command, and the same command for a terminal', async () => {
