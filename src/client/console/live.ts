@@ -15,7 +15,7 @@ import { unlessAborted, withDeadline } from '../../kit/promises.ts';
 import { isForbidden } from '../../kube/errors.ts';
 import type { Projected, StoreHandle } from '../../kube/store.ts';
 import { requestResource, typeNames } from '../access-requests.ts';
-import { awaitedDecision, choicesOf, type Decision } from '../choices.ts';
+import { awaitedDecision, choicesOf } from '../choices.ts';
 import { type ClusterConnection, inNamespace, serverNow } from '../cluster-connection.ts';
 import { isNotServed, problemOf } from '../problem.ts';
 import { type Call, nameIn } from './call.ts';
@@ -144,25 +144,21 @@ class LiveStream {
     // Before the questions of the others.
     if (rows.length + removed.length > 0) await send({ requests: rows, removed });
     const decisionOf = choicesOf(connection);
-    const decided = stored.map(({ row, waiting }) => waiting && this.#decided(row, waiting, decisionOf(waiting)));
-    const requests = (await Promise.all(decided)).flatMap((row) => row ?? []);
+    const requests = (await Promise.all(stored.map((one) => this.#decided(one, decisionOf)))).flat();
     if (requests.length > 0) await send({ requests });
   }
 
-  /** The row, unless the page knows it so. After a failed call, with the choice that it knows. */
-  async #decided(
-    row: RequestRow,
-    request: KubeObject,
-    asked: Promise<Decision | undefined>,
-  ): Promise<RequestRow | undefined> {
+  /** A row that waits, unless the page knows it so. After a failed call, with the choice it knows. */
+  async #decided({ row, waiting }: StoredRow<RequestRow>, decisionOf: ReturnType<typeof choicesOf>) {
+    if (!waiting) return [];
     const known = this.#choices.get(row.key);
-    const decided = await asked.then(
-      (decision) => withDecision(row, request, decision, this.#now),
+    const decided = await decisionOf(waiting).then(
+      (decision) => withDecision(row, waiting, decision, this.#now),
       () => ({ ...row, choice: known?.choice ?? '' }),
     );
-    if (known?.of === row && known.choice === decided.choice) return undefined;
+    if (known?.of === row && known.choice === decided.choice) return [];
     this.#choices.set(row.key, { of: row, choice: decided.choice });
-    return decided;
+    return [decided];
   }
 
   #askChoicesAgain(): void {
