@@ -141,9 +141,10 @@ export const inventoryWhy: Command = {
       items.filter((run) => textIn(run, 'spec.entry.name') === name).map((run) => [textIn(run, 'spec.component'), run]),
     );
     const registrations = form === 'table' ? [] : await registrationsFor(connection);
-    const lines = listIn(own(entry, 'status'), 'components').map((component) =>
-      lineOf(component, runs, registrations, isSuspended(entry)),
-    );
+    const lines = listIn(own(entry, 'status'), 'components').map((component) => ({
+      ...lineOf(component, runs, isSuspended(entry)),
+      ...fieldsIn(registrations, textIn(component, 'name')),
+    }));
     const printer = new Printer(io, form, componentTable);
     printer.add(lines);
     printer.end();
@@ -177,12 +178,7 @@ function fieldsIn(registrations: readonly KubeObject[], component: string): Pick
   };
 }
 
-function lineOf(
-  component: unknown,
-  runs: ReadonlyMap<string, KubeObject>,
-  registrations: readonly KubeObject[],
-  suspended: boolean,
-): ComponentLine {
+function lineOf(component: unknown, runs: ReadonlyMap<string, KubeObject>, suspended: boolean) {
   const name = textIn(component, 'name');
   const state = textIn(component, 'state');
   const run = runs.get(name);
@@ -204,7 +200,6 @@ function lineOf(
         : '',
     attempt: Number(textIn(run, 'spec.attempt')),
     suspended,
-    ...fieldsIn(registrations, name),
   };
 }
 

@@ -23,11 +23,7 @@ const methods: Readonly<Record<string, readonly string[]>> = {
 const pagePath =
   /^\/(?:(?:ask|mine|decide|open|recordings|audit|bindings|inventory|health)?|(?:ask|requests)\/[^/]+\/[^/]+\/[^/]+)$/;
 
-const assetTypes: Readonly<Record<string, string>> = {
-  html: 'text/html; charset=utf-8',
-  js: 'text/javascript; charset=utf-8',
-  css: 'text/css; charset=utf-8',
-};
+const assetTypes: Readonly<Record<string, string>> = { html: 'text/html', js: 'text/javascript', css: 'text/css' };
 
 /**
  * What a request gets. Who can open a connection to the port is any program of this machine, and
@@ -77,7 +73,7 @@ export const safeHeaders: Readonly<Record<string, string>> = {
 
 /** The player is WebAssembly, which only its own document may compile. */
 export const assetHeaders = (asset: string): Record<string, string> => ({
-  'content-type': assetTypes[asset.split('.').at(-1) ?? ''] ?? 'application/octet-stream',
+  'content-type': `${assetTypes[asset.split('.').at(-1) ?? '']}; charset=utf-8`,
   ...(asset === '/player.html' ? { 'content-security-policy': policy("'self' 'wasm-unsafe-eval'") } : {}),
 });
 
