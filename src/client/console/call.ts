@@ -12,14 +12,14 @@ export interface Call {
   readonly connection: ClusterConnection;
   /** Aborts when the page has closed the call, and when the console ends. */
   readonly signal: AbortSignal;
-  /** The body as it arrives, of any length. */
   readonly body: AsyncIterable<Uint8Array>;
   /** The whole body. Rejects with Refusal 413. */
   read(maxBytes: number): Promise<Buffer>;
-  /** The whole answer, or with `line`, one line of a stream. Resolves once the page takes more. */
+  /** The whole answer. */
   json(value: unknown): Promise<void>;
+  /** Of a stream, like `write`. */
   line(value: unknown): Promise<void>;
-  /** A part of a stream. Resolves once the page takes more; rejects if it has closed the call. */
+  /** Resolves once the page takes more; rejects if it has closed the call. */
   write(bytes: Uint8Array): Promise<void>;
 }
 

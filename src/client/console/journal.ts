@@ -37,7 +37,6 @@ export class JournalFolder {
   #problems: string[] = [];
   #turn: Promise<unknown> = Promise.resolve();
 
-  /** Of the files, for the commands. */
   get paths(): readonly string[] {
     return [...this.#files.keys()].map((name) => join(this.#folder, name));
   }

@@ -104,7 +104,9 @@ class LiveStream {
       }
       if (clock.monotonic() >= choicesAtMs) {
         choicesAtMs += CHOICES_MS;
-        this.#askChoicesAgain();
+        for (const { store, changes } of this.#requests)
+          for (const stored of store.list())
+            if (stored.waiting && !changes.has(stored.row.key)) changes.set(stored.row.key, stored);
       }
       await this.#untilChange();
     }
@@ -159,12 +161,6 @@ class LiveStream {
     if (known?.of === row && known.choice === decided.choice) return [];
     this.#choices.set(row.key, { of: row, choice: decided.choice });
     return [decided];
-  }
-
-  #askChoicesAgain(): void {
-    for (const { store, changes } of this.#requests)
-      for (const stored of store.list())
-        if (stored.waiting && !changes.has(stored.row.key)) changes.set(stored.row.key, stored);
   }
 
   /** Never while the cluster cannot be reached: the page keeps its older rows until then. */
