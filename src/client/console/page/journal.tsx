@@ -39,6 +39,11 @@ export function JournalBox({ view }: { readonly view: (serverNamespace: string) 
     event.preventDefault();
     void add(event.dataTransfer?.files);
   };
+  const onChoose = ({ currentTarget }: { readonly currentTarget: HTMLInputElement }): void => {
+    void add(currentTarget.files);
+    // Otherwise it would not tell if the same files are chosen again.
+    currentTarget.value = '';
+  };
   useEffect(() => void start(ask({})), []);
   const { files, problems } = journal;
   return (
@@ -58,7 +63,7 @@ export function JournalBox({ view }: { readonly view: (serverNamespace: string) 
           </Button>
           <label class="button">
             Add files
-            <input type="file" class="hidden" multiple onChange={({ currentTarget }) => add(currentTarget.files)} />
+            <input type="file" class="hidden" multiple onChange={onChoose} />
           </label>
           {files.length > 0 && (
             <Button disabled={busy} onClick={() => start(ask({ method: 'DELETE' }))}>
