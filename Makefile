@@ -46,7 +46,7 @@ run: dist/drawbridge.js ## a demo of access on a real control plane, step by ste
 
 # Only this target needs svg-term-cli, so it is no dependency of the package.
 .PHONY: images
-images: dist/drawbridge.js sandbox-binaries ## the recordings of the demos in docs/images (on Debian, as root)
+images: dist/drawbridge.js sandbox-binaries chromium ## the recordings of the demos and the pictures of the console in docs/images (on Debian, as root)
 	@command -v asciinema >/dev/null || { apt-get update --quiet=2 && apt-get install --yes --no-install-recommends asciinema; }
 	@for demo in run run-session; do \
 	  asciinema rec --quiet --overwrite --cols 120 --rows 34 \
@@ -54,6 +54,7 @@ images: dist/drawbridge.js sandbox-binaries ## the recordings of the demos in do
 	  $(tsx) docs/images/readable.ts dist/$$demo.cast; \
 	  npx --yes svg-term-cli@2.1.1 --in dist/$$demo.cast --out docs/images/$$demo.svg --window --no-cursor; \
 	done
+	@SCREENSHOTS=1 $(tsx) test/run/main.ts test/integration/console/pages.test.ts
 
 .PHONY: sandbox
 sandbox: $(if $(WITH),dist/drawbridge.js,node_modules) ## a real control plane to play with, until Ctrl-C (WITH=drawbridge adds the server with access, and templates)
@@ -153,7 +154,7 @@ node-programs: node_modules
 	@PREPARE=1 $(tsx) sandbox/node/main.ts
 
 .PHONY: e2e
-e2e: node-programs dist/drawbridge.js shells ## end-to-end tests on a real node, from the image of the Dockerfile (Linux, root; FILE=... for one file, DRAWBRIDGE_NODE=folder reuses a node)
+e2e: node-programs dist/drawbridge.js shells chromium ## end-to-end tests on a real node, from the image of the Dockerfile (Linux, root; FILE=... for one file, DRAWBRIDGE_NODE=folder reuses a node)
 	@DRAWBRIDGE_TEST_PROCESSES=1 $(tsx) test/run/main.ts $(or $(FILE),$(e2e))
 
 # In this order: each file continues on the node that the one before leaves.
@@ -179,7 +180,7 @@ fuzz: node_modules ## 100,000 hostile inputs to the webhooks, compared with a re
 	FUZZ=all npx --no-install mocha --config test/mocharc.json 'test/fuzz/**/*.test.ts'
 
 .PHONY: bench
-bench: dist/drawbridge.js ## a benchmark, for example BENCH=burst N=200 (others: admission, binding, client, console, expiry, inventory, lone, rest, sessions, start)
+bench: dist/drawbridge.js $(if $(filter console,$(BENCH)),chromium) ## a benchmark, for example BENCH=burst N=200 (others: admission, binding, client, console, expiry, inventory, lone, rest, sessions, start)
 	@$(tsx) test/bench/$(BENCH).ts
 
 .PHONY: manifests

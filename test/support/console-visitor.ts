@@ -1,12 +1,18 @@
+import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import type { ConsoleProcess } from '../../sandbox/console-process.ts';
 
 export type VisitorOptions = Pick<BrowserContextOptions, 'colorScheme' | 'viewport'>;
 
-/** `flags`: further ones. CI runs as root, for whom chromium has no sandbox. */
-export const launchChromium = (...flags: readonly string[]): Promise<Browser> =>
-  chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox', ...flags] });
+/** That of Debian. `flags`: further ones. CI runs as root, for whom chromium has no sandbox. */
+export function launchChromium(...flags: readonly string[]): Promise<Browser> {
+  const folders = (process.env['PATH'] ?? '').split(':');
+  const executablePath = folders.map((folder) => join(folder, 'chromium')).find((path) => existsSync(path));
+  if (executablePath === undefined) throw new Error('chromium is not on PATH; on Debian: make chromium');
+  return chromium.launch({ executablePath, args: ['--no-sandbox', ...flags] });
+}
 
 /** Scripts of the page are texts here: the tests are compiled without the types of a browser. */
 const reportViolations = `addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI, sample }) =>
