@@ -20,13 +20,8 @@ const folder = 'dist/console-screenshots';
 /** With SCREENSHOTS=1, the images of the documents are written anew: those of these scenes. */
 const documented: Readonly<Record<string, string>> = {
   'ask-light-1280': 'console-ask',
-  'decide-light-1280': 'console-decide',
   'request-light-1280': 'console-request',
   'open-light-1280': 'console-open',
-  'recording-light-1280': 'console-player',
-  'audit-light-1280': 'console-audit',
-  'mine-dark-1280': 'console-dark',
-  'request-light-380': 'console-phone',
 };
 
 type Who = 'alice' | 'carol' | 'dave' | 'admin';
