@@ -50,10 +50,12 @@ export async function consoleAssets(): Promise<Record<string, string>> {
     logLevel: 'warning',
     plugins: [clientModules],
   });
-  const pages = ['index.html', 'player.html'].map(
-    async (name) => [`/${name}`, await readFile(join(folder, name))] as const,
-  );
-  const files = [...outputFiles.map(({ path, contents }) => [path, contents] as const), ...(await Promise.all(pages))];
+  const html = await readFile(join(folder, 'index.html'), 'utf8');
+  const files = [
+    ...outputFiles.map(({ path, contents }) => [path, contents] as const),
+    ['/index.html', html] as const,
+    ['/player.html', html.replaceAll('/main.', '/player.')] as const,
+  ];
   return Object.fromEntries(
     files.map(([path, contents]) => [path, gzipSync(contents, { level: 9 }).toString('base64')]),
   );

@@ -24,6 +24,7 @@ import type { LiveLine, RequestRow, SessionRow } from './wire.ts';
 
 const MAX_ROWS = 500;
 const BATCH_MS = 100;
+const FIRST_MS = 10;
 /** How often it looks whether the watches fail. */
 const CHECK_MS = 1000;
 /** Of the question whether the API server is alive. */
@@ -108,7 +109,7 @@ class LiveStream {
           for (const stored of store.list())
             if (stored.waiting && !changes.has(stored.row.key)) changes.set(stored.row.key, stored);
       }
-      await this.#untilChange();
+      await this.#untilChange(hasSynced);
     }
   }
 
@@ -208,14 +209,15 @@ class LiveStream {
     return this.#all.every(({ changes }) => changes.size === 0);
   }
 
-  async #untilChange(): Promise<void> {
+  /** `hasAll`: the page has rows to look at, so the next ones can wait for more. */
+  async #untilChange(hasAll: boolean): Promise<void> {
     const { clock, signal } = this.#options;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wake = resolve;
     const cancel = clock.schedule(CHECK_MS, resolve);
     if (this.#isQuiet()) await unlessAborted(promise, signal);
     cancel();
-    if (!this.#isQuiet()) await sleep(clock, BATCH_MS, signal);
+    if (!this.#isQuiet()) await sleep(clock, hasAll ? BATCH_MS : FIRST_MS, signal);
   }
 }
 

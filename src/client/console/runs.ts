@@ -25,7 +25,7 @@ import { who } from '../commands/who.ts';
 import { Problem, problemOf } from '../problem.ts';
 import { Refusal } from './call.ts';
 import type { JournalFolder } from './journal.ts';
-import type { RunCall, RunName, RunResult } from './wire.ts';
+import type { RunCall, RunResult } from './wire.ts';
 
 interface Runnable {
   readonly command: Command;
@@ -42,7 +42,7 @@ interface Runnable {
 const asked = ['for', 'reason', 'at', 'emergency'];
 const noWait = ['--no-wait'];
 
-const runnables: Readonly<Record<RunName, Runnable>> = {
+const runnables: Readonly<Record<string, Runnable>> = {
   templates: { command: templates, scope: 'all' },
   explain: { command: explain, flags: [...asked, 'pod'], scope: 'context' },
   approvers: { command: approvers, scope: 'context' },
@@ -62,6 +62,12 @@ const runnables: Readonly<Record<RunName, Runnable>> = {
   'inventory why': { command: inventoryWhy, scope: 'context' },
   doctor: { command: doctor },
 };
+
+function runnableOf(name: unknown): Runnable {
+  const found = typeof name === 'string' && Object.hasOwn(runnables, name) ? runnables[name] : undefined;
+  if (found) return found;
+  throw new Refusal(400, 'the console does not run this command');
+}
 
 export interface RunOptions {
   readonly connection: ClusterConnection;
@@ -83,14 +89,13 @@ export function readRunCall(body: Buffer): RunCall {
   }
   const fields = ['command', 'namespace', 'args', 'flags'].map((field) => own(value, field));
   const [command, namespace, args = [], flags = {}] = fields;
-  if (typeof command !== 'string' || !Object.hasOwn(runnables, command))
-    throw new Refusal(400, 'the console does not run this command');
+  runnableOf(command);
   if (namespace !== undefined && !isObjectName(namespace)) throw new Refusal(400, 'namespace is not a name');
   if (!Array.isArray(args) || !args.every(isWord))
     throw new Refusal(400, 'args has a word that the console does not pass on');
   if (!isRecord(flags)) throw new Refusal(400, 'flags is not an object');
   // `commandLine` checks each flag.
-  const call = { command: command as RunName, args, flags: flags as Record<string, string> };
+  const call = { command: String(command), args, flags: flags as Record<string, string> };
   return namespace === undefined ? call : { ...call, namespace };
 }
 
@@ -103,7 +108,7 @@ export function commandLine(
   { command: name, args = [], flags = {}, namespace }: RunCall,
   { connection, journal }: Pick<RunOptions, 'journal'> & { readonly connection: Pick<ClusterConnection, 'namespace'> },
 ): readonly string[] {
-  const { command, flags: allowed = [], fixed = [], scope, files } = runnables[name];
+  const { command, flags: allowed = [], fixed = [], scope, files } = runnableOf(name);
   if (files !== undefined && args.length > 0) throw new Refusal(400, `${name} takes no words`);
   if (files === 'words' && journal.paths.length === 0)
     throw new Refusal(409, 'the console has no journal yet; read the logs of the server, or add files');
@@ -140,7 +145,7 @@ export async function runCommand(
   const { program, kubectlFlags, credentials } = connection;
   const kubeconfigPaths = connection.kubeconfig.paths;
   const words = [...commandLine(call, options), ...more];
-  const { command } = runnables[call.command];
+  const { command } = runnableOf(call.command);
   const messages: string[] = [];
   let output = '';
   const print = (text: string): void => {

@@ -40,28 +40,9 @@ export interface Start {
   readonly nowMs: number;
 }
 
-export type RunName =
-  | 'templates'
-  | 'explain'
-  | 'approvers'
-  | 'request pod'
-  | 'request exec'
-  | 'claim'
-  | 'extend'
-  | 'revoke'
-  | 'approve'
-  | 'deny'
-  | 'sessions kill'
-  | 'who'
-  | 'audit report'
-  | 'audit verify'
-  | 'binding status'
-  | 'inventory status'
-  | 'inventory why'
-  | 'doctor';
-
 export interface RunCall {
-  readonly command: RunName;
+  /** Words of a command on the list of `runs.ts`. */
+  readonly command: string;
   /** Absent: all namespaces, for commands that list; otherwise that of the context. */
   readonly namespace?: string;
   /** Positional words: `pod/NAME`, never a file. */
@@ -78,11 +59,6 @@ export interface RunResult {
   readonly messages: readonly string[];
   /** For a terminal. */
   readonly line: string;
-}
-
-/** Of commands that print a List. */
-export interface ListOutput<T> {
-  readonly items: readonly T[];
 }
 
 /** All texts are from the cluster: the page shows them as text only. Times are epoch ms. */

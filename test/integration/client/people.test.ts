@@ -164,6 +164,12 @@ const steps: readonly Step[] = [
   { command: 'sessions tail', line: 'SESSION', ...everyone(needsAuditor) },
   { command: 'sessions play', line: 'SESSION', ...everyone(needsAuditor) },
   { command: 'sessions kill', line: 'SESSION', ...everyone(needsAuditor) },
+  // Its tests open it: it runs until Ctrl-C.
+  {
+    command: 'console',
+    line: '--port 70000',
+    ...everyone([2, /--port is "70000"; it must be a number from 0 to 65535/]),
+  },
   // client/notify.test.ts tests the success of this.
   { command: 'notify test', line: 'chat', ...everyone(needsPermission) },
   { command: 'binding status', ...everyone(needsPermission) },

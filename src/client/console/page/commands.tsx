@@ -22,6 +22,10 @@ export function Messages({ result }: { readonly result: RunResult | undefined })
   );
 }
 
+/** Of commands that print a List. */
+export const itemsOf = <T,>(result: RunResult | undefined): readonly T[] | undefined =>
+  (result?.output as { readonly items?: readonly T[] } | undefined)?.items;
+
 export interface Read<T = RunResult> {
   readonly result?: T;
   /** Of a call that did not reach the client. */

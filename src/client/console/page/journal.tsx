@@ -53,7 +53,7 @@ export function JournalBox({ view }: { readonly view: (serverNamespace: string) 
         {files.length === 0 && <p>Read it from the logs of the server's pods. If it is on a volume, add its files.</p>}
         {files.map(({ name, bytes, from }) => (
           <p key={name}>
-            {name} <span class="quiet">{`${(bytes / 1e6).toFixed(1)} MB, ${from === 'pod' ? 'a log' : 'added'}`}</span>
+            {name} <span class="quiet">{`${Math.ceil(bytes / 1000)} kB, ${from === 'pod' ? 'a log' : 'added'}`}</span>
           </p>
         ))}
         {field}

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
-import type { ListOutput, RunCall } from '../wire.ts';
-import { Failed, Line, useRun } from './commands.tsx';
+import type { RunCall } from '../wire.ts';
+import { Failed, itemsOf, Line, useRun } from './commands.tsx';
 import { type Columns, Table, useFilter } from './ui.tsx';
 
 /** Of each row, once: a journal has many. */
@@ -27,7 +27,7 @@ interface ListingProps<T> {
 export function Listing<T extends object>({ command, rowsOf = (items) => items, picture, ...table }: ListingProps<T>) {
   const read = useRun(command as RunCall);
   const { result, busy } = read;
-  const { items } = (result?.output ?? {}) as Partial<ListOutput<T>>;
+  const items = itemsOf<T>(result);
   const [found, filter] = useFilter(rowsOf(items ?? []), textOf);
   return (
     <>

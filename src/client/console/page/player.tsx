@@ -159,7 +159,7 @@ function Player() {
         {problem !== undefined && <Alert>{problem}</Alert>}
         {why !== undefined && (
           <p role="status" class="note">
-            {why || 'The recording does not say how the session ended.'}
+            {why ? `Last notice: ${why}` : 'The recording does not say how the session ended.'}
           </p>
         )}
         {source && <Terminal source={source} speed={speed} />}

@@ -30,15 +30,12 @@ export function Go({ to, children, ...rest }: Link) {
   );
 }
 
-/** A link out of the console, of a text that is an https URL; otherwise the text. */
-export function Out({ href }: { readonly href: string }) {
-  if (!href.startsWith('https://')) return <>{href}</>;
-  return (
-    <a href={href} target="_blank" rel="noreferrer">
-      {href}
-    </a>
-  );
-}
+/** A link out of the console. */
+export const Out = ({ href }: { readonly href: string }) => (
+  <a href={href} target="_blank" rel="noreferrer">
+    {href}
+  </a>
+);
 
 /** A button that submits nothing. */
 export const Button = (props: JSX.IntrinsicElements['button']) => <button type="button" {...props} />;

@@ -5,10 +5,10 @@ import type { KubeObject } from '../../../../api/object.ts';
 import { approversText } from '../../../approver-text.ts';
 import { statusOf, templateSpecOf, unreadinessOf } from '../../../request-state.ts';
 import type { RuleLine } from '../../../rule-lines.ts';
-import type { ListOutput, RunCall } from '../../wire.ts';
+import type { RunCall } from '../../wire.ts';
 import { run } from '../api.ts';
 import { requestPath, useApp } from '../app.ts';
-import { Failed, useAction, useFlags, useRun } from '../commands.tsx';
+import { Failed, itemsOf, useAction, useFlags, useRun } from '../commands.tsx';
 import { Chip, type Columns, Go, Table, Title, two, useFilter } from '../ui.tsx';
 
 /** What a template is called here; `typeOf` of the client would bring its schemas. */
@@ -17,12 +17,10 @@ const pathOf = (template: KubeObject): string =>
   `/ask/${template.metadata.namespace}/${typeOf(template)}/${template.metadata.name}`;
 const configOf = (template: KubeObject) => templateSpecOf(template).accessConfig;
 
-const itemsOf = <T,>(output: unknown): readonly T[] => (output as ListOutput<T> | undefined)?.items ?? [];
-
 export function Ask() {
   const { namespace, path, start } = useApp();
   const read = useRun({ command: 'templates', ...(namespace === undefined ? {} : { namespace }) });
-  const all = useMemo(() => itemsOf<KubeObject>(read.result?.output), [read.result]);
+  const all = useMemo(() => itemsOf<KubeObject>(read.result) ?? [], [read.result]);
   const usable = useMemo(() => all.filter((template) => mayUse(template, start.groups)), [all, start]);
   const [found, filter] = useFilter(usable, textOf);
   const chosen = all.find((template) => pathOf(template) === path);
@@ -133,7 +131,7 @@ function Rules({ call }: { readonly call: RunCall }) {
   const { result, busy } = read;
   const mayAsk = result?.exitCode === 0;
   // Who can approve is a list of its own.
-  const lines = itemsOf<RuleLine>(result?.output).filter(({ rule }) => rule !== 'approvals');
+  const lines = itemsOf<RuleLine>(result)?.filter(({ rule }) => rule !== 'approvals');
   return (
     <section aria-label="Rules" aria-busy={busy}>
       <h2>
@@ -146,7 +144,7 @@ function Rules({ call }: { readonly call: RunCall }) {
       </h2>
       <Failed of={read} />
       <ul class="list">
-        {lines.map(({ verdict, rule, remedy, requirement }) => (
+        {lines?.map(({ verdict, rule, remedy, requirement }) => (
           <li key={`${rule} ${requirement}`}>
             <Chip tone={tones[verdict]}>{verdict}</Chip> <b>{rule}</b> {remedy || requirement}
           </li>
@@ -164,7 +162,7 @@ function Approvers({ call }: { readonly call: RunCall }) {
     <section>
       <h2>Who can approve</h2>
       <Failed of={read} />
-      {itemsOf<Approver>(read.result?.output).map(({ kind, name, countsFor }) => (
+      {itemsOf<Approver>(read.result)?.map(({ kind, name, countsFor }) => (
         <p key={`${kind} ${name} ${countsFor}`}>
           {kind} <b>{name}</b> <span class="quiet">counts for {countsFor}</span>
         </p>

@@ -77,6 +77,7 @@ function Timeline({ grants, sessions }: Readonly<{ grants: readonly RequestRow[]
   const to = Math.max(now + 60_000, ...grants.map(endOf));
   const at = (ms: number): string => `${((ms - from) / (to - from)) * 100}%`;
   const height = grants.length * ROW;
+  const share = (now - from) / (to - from);
   return (
     <svg class="timeline" width="100%" height={height + 24} role="img" aria-label="The table as a timeline">
       {grants.map((row, index) => (
@@ -99,8 +100,8 @@ function Timeline({ grants, sessions }: Readonly<{ grants: readonly RequestRow[]
         </g>
       ))}
       <line x1={at(now)} x2={at(now)} y2={height + 4} />
-      <text y={height + 20}>{localTime(from)}</text>
-      <text x={at(now)} y={height + 20} text-anchor="middle">
+      {share > 0.25 && <text y={height + 20}>{localTime(from)}</text>}
+      <text x={at(now)} y={height + 20} text-anchor={share > 0.25 ? 'middle' : 'start'}>
         now
       </text>
       <text x="100%" y={height + 20} text-anchor="end">
